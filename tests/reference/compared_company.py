@@ -38,10 +38,11 @@ def where(task: Task, others: Constraints) -> Constraints:
     """The same with what it wants of other work."""
     wanted = task.company
     key = "zone" if wanted.is_by_zone else HOSTNAME
-    near = (AffinityTerm(_of_kind(wanted.beside), key),) if wanted.beside else ()
-    even = (SpreadTerm(_of_kind(task.kind), key, max_skew=wanted.skew),) if wanted.skew else ()
+    near = (AffinityTerm(of_kind(wanted.beside), key),) if wanted.beside else ()
+    even = (SpreadTerm(of_kind(task.kind), key, max_skew=wanted.skew),) if wanted.skew else ()
     return replace(others, affinity=near, spread=even)
 
 
-def _of_kind(kind: str) -> tuple[Requirement, ...]:
+def of_kind(kind: str) -> tuple[Requirement, ...]:
+    """That work is of a kind."""
     return (Requirement("kind", "In", (kind,)),)

@@ -13,7 +13,7 @@ priorities), 64 more of those (rules, sizes of nodes, moved jobs), 128 retries, 
 work that wants to be with other work, 8192 work that is spread, 16384 work that is put on hold and released, 32768
 windows, 65536 work that begins later, 131072 (beside 512) backfill, 1048576 bounds of memory beside those of cores,
 limits above leaves, and more nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below
-the root, 8388608 queues in which jobs share.
+the root, 8388608 queues in which jobs share, 16777216 work that would rather be on some nodes than on others.
 
 Numbers from 10**12 on are by the rule `guarantee` (not with 64, 512 and 1024): in YuniKorn's walk, with fair and other
 leaves, nodes that are set aside, and preemption off. There the thousands of what is left say the same up to 16384;
@@ -33,6 +33,7 @@ from functools import partial
 from io import StringIO
 
 from reference.compared_company import in_company, where, zones_of
+from reference.compared_ends import SLOWER, with_bounds, with_faults, with_least, with_retries
 from reference.compared_holds import held_or_released, holds
 from reference.compared_queues import queues_of, with_guarantees
 from reference.compared_walk import (
@@ -46,9 +47,10 @@ from reference.compared_walk import (
 )
 from reference.compared_wider import with_more
 from reference.compared_windows import begins, declared, easy, ends, limited, windows
+from reference.compared_wishes import taints, wished, wishing
 from reference.compared_world import LEAVES, World
 from reference.plain_guarantee import ByGuarantee
-from reference.plain_line import Amount, Budget, Job, Queue, Task
+from reference.plain_line import Amount, Job, Queue, Task
 from reference.plain_quota import Quotas
 from reference.plain_simulator import Order, PlainSimulator, Ran
 from reference.plain_windows import PATIENCE_MS
@@ -75,8 +77,6 @@ GANGS = 0.5
 """How likely a job of several tasks is a gang, where all of it could stand at once."""
 BY_GUARANTEE = 10**12
 """Worlds from this number on are by that rule."""
-SLOWER = 20
-"""So many times as long all takes where hours count."""
 
 
 def world(seed: int) -> World:
@@ -99,11 +99,11 @@ def world(seed: int) -> World:
     made = World(nodes, queues, jobs, pack=chance.random() < 0.5, rule="both" if is_owed else "priority")
     more = seed // 1000
     made = _with_zones(chance, made) if more & 1 else made
-    made = _with_least(chance, made) if more & 2 else made
-    made = _with_faults(chance, made) if more & 4 else made
-    made = _with_bounds(chance, made) if more & 8 else made
+    made = with_least(chance, made) if more & 2 else made
+    made = with_faults(chance, made) if more & 4 else made
+    made = with_bounds(chance, made) if more & 8 else made
     made = _with_jobs(chance, made) if more & 16 else made
-    made = _with_retries(chance, made) if more & 128 else made
+    made = with_retries(chance, made) if more & 128 else made
     made = _with_neighbours(chance, made) if more & 256 else made
     made = _with_turns(chance, made, gangs=bool(more & 1024), limits=bool(more & 2048)) if more & 512 else made
     made = _with_company(chance, made, more) if more & 12288 else made
@@ -119,7 +119,8 @@ def world(seed: int) -> World:
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))
-    return made if is_by_guarantee else _with_more(chance, made, more, is_owed=is_owed)
+    made = made if is_by_guarantee else _with_more(chance, made, more, is_owed=is_owed)
+    return wishing(chance, made) if more & 16777216 else made
 
 
 def _with_more(chance: random.Random, made: World, more: int, *, is_owed: bool) -> World:
@@ -157,20 +158,6 @@ def _with_other_turns(chance: random.Random, made: World, *, limits: bool) -> Wo
     changed = [_waiting(chance, each.queues, limits=limits) if each.queues else None for each in made.orders]
     orders = zip(made.orders, changed, strict=True)
     return replace(made, orders=tuple(replace(order, queues=queues) for order, queues in orders))
-
-
-def _with_retries(chance: random.Random, made: World) -> World:
-    """Some work is tried again, and some of that fails."""
-    return replace(made, jobs=[_tried_again(chance, job) if chance.random() < 0.5 else job for job in made.jobs])
-
-
-def _tried_again(chance: random.Random, job: Job) -> Job:
-    retries, backoff_ms = chance.randint(0, 3), 1000 * chance.choice([0, 0, 1, 7, 30])
-    tasks = (
-        replace(task, retries=retries, backoff_ms=backoff_ms, fails=chance.random() < 0.3 and task.run_ms < 20_000)
-        for task in job.tasks
-    )
-    return replace(job, tasks=tuple(tasks))
 
 
 def _with_neighbours(chance: random.Random, made: World) -> World:
@@ -286,57 +273,6 @@ def _in_zone(made: World, job: Job, zone: str) -> Job:
     return replace(job, tasks=tuple(replace(task, zone=zone) for task in job.tasks))
 
 
-def _with_least(chance: random.Random, made: World) -> World:
-    """Some work is no victim before it has run for some seconds."""
-    made.queues = {
-        path: replace(queue, least_ms=1000 * chance.choice([1, 5, 20, 60])) if chance.random() < 0.2 else queue
-        for path, queue in made.queues.items()
-    }
-    least = {job.name: 1000 * chance.choice([1, 5, 20, 60]) for job in made.jobs if chance.random() < 0.5}
-    made.jobs = [
-        replace(job, tasks=tuple(replace(task, least_ms=least.get(job.name, 0)) for task in job.tasks))
-        for job in made.jobs
-    ]
-    return made
-
-
-def _with_bounds(chance: random.Random, made: World) -> World:
-    """Budgets of teams, and queues that may lose so much within an hour; all takes longer."""
-    some = chance.random
-    made.queues = {
-        path: replace(queue, losses=chance.randint(1, 6)) if some() < 0.3 else queue
-        for path, queue in made.queues.items()
-    }
-    made.budgets = tuple(
-        Budget(team, stay=chance.randint(0, 3)) if some() < 0.5 else Budget(team, away=chance.randint(0, 2))
-        for team in "rst"
-        if some() < 0.7
-    )
-    made.faults = tuple((at_ms * SLOWER, node) for at_ms, node in made.faults)
-    made.jobs = [
-        replace(job, at_ms=job.at_ms * SLOWER, tasks=tuple(_slower(chance, task) for task in job.tasks))
-        for job in made.jobs
-    ]
-    return made
-
-
-def _slower(chance: random.Random, task: Task) -> Task:
-    team = chance.choice(["r", "s", "t", ""])
-    return replace(task, run_ms=task.run_ms * SLOWER, least_ms=task.least_ms * SLOWER, team=team)
-
-
-def _with_faults(chance: random.Random, made: World) -> World:
-    """Nodes are lost and come back."""
-    faults = []
-    for node in made.nodes:
-        at_ms = made.jobs[0].at_ms + 1000 * chance.randint(1, 120)
-        for _ in range(chance.randint(0, 3)):
-            faults += [(at_ms, node), (back_ms := at_ms + 1000 * chance.choice([1, 5, 20, 60]), node)]
-            at_ms = back_ms + 1000 * chance.randint(1, 200)
-    made.faults = tuple(sorted(faults))
-    return made
-
-
 def _job(
     chance: random.Random, name: str, at_ms: int, nodes: dict[str, Amount], queues: dict[str, Queue], *, mixed: bool
 ) -> Job:
@@ -435,6 +371,7 @@ def plain(made: World) -> list[Ran]:
         faults=made.faults,
         orders=made.orders,
     )
+    simulator.disliked = made.disliked
     simulator.counts_dues = made.rule == "both"
     simulator.run()
     return sorted(simulator.ran, key=_order)
@@ -494,7 +431,7 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
                 retry=None if task.retries is None else RetrySpec(limit=task.retries, backoff_ms=task.backoff_ms),
                 tags={TAG_REQUIRED_NODE: task.required} if task.required else {},
                 labels={name: said for name in ("team", "apart", "kind") if (said := getattr(task, name))},
-                where=where(task, _where(task)),
+                where=wished(task, where(task, _where(task))),
             )
             for task in job.tasks
         ]
@@ -502,7 +439,12 @@ def ours_of(made: World) -> tuple[list[NodeSpec], list[ours.Job]]:
         jobs.append(ours.Job(job.at_ms, spec, tasks, job.gang))
     zones = {name: {"zone": zone} for name, zone in made.zones.items() if zone}
     nodes = [
-        NodeSpec(id=name, capacity=Resources(amount), attributes=zones.get(name, {}))
+        NodeSpec(
+            id=name,
+            capacity=Resources(amount),
+            attributes=zones.get(name, {}),
+            taints=taints(name, made.disliked),
+        )
         for name, amount in made.nodes.items()
     ]
     return nodes, jobs

@@ -21,6 +21,8 @@ class World:
     rule: str = "priority"
     zones: dict[str, str] = field(default_factory=dict)
     """By node; of those that are in one."""
+    disliked: frozenset[str] = frozenset()
+    """Nodes that nothing goes to where another one does as well."""
     faults: tuple[tuple[int, str], ...] = ()
     """When which node is lost, or back."""
     budgets: tuple[Budget, ...] = ()

@@ -64,11 +64,6 @@ class Places:
         """The node or its zone; nothing where it is in none."""
         return self.zones.get(node, "") if company.is_by_zone else node
 
-    def liking(self, task: Task, node: str, runs: Stands) -> int:
-        """How much of what runs there, or in that zone, wants to be with its kind."""
-        others = [(other.company, its) for other, its in runs if task.kind and other.company.beside == task.kind]
-        return sum(self._place(node, wanted) == self._place(its, wanted) != "" for wanted, its in others)
-
     def suits(self, task: Task, node: str, runs: Stands, kept: Stands) -> bool:
         """By what the task wants. What room is kept for is no company before it runs, nor is the task then the first of
         its kind elsewhere; it may count for the spread or not.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from reference.plain_beside import ALONE, Company, Kept, Places, is_shut_out
+from reference.plain_wishes import NO_WISHES, Liking, Wishes
 
 Amount = dict[str, int]
 NEVER = 1 << 62
@@ -57,6 +58,7 @@ class Task:
     kind: str = ""
     """What others want to be with, and it is spread by."""
     company: Company = ALONE
+    wishes: Wishes = NO_WISHES
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,8 @@ class Line:
     ) -> None:
         self.nodes, self.queues, self.pack = dict(nodes), queues, pack
         self.zones, self.budgets = zones or {}, budgets
+        self.disliked: frozenset[str] = frozenset()
+        """Nodes that nothing goes to where another one does as well."""
         self.drained: set[str] = set()
         self.is_resized = False
         """Some node has not the size any more that it had."""
@@ -535,11 +539,10 @@ class Line:
         return self._first_of(work, fits)
 
     def _first_of(self, work: Work, nodes: list[str]) -> str:
-        """Where it is liked most; of those the first in order."""
+        """Where it is liked most, and likes to be; of those the first in order."""
         runs = [(w.task, w.node) for w in self.running]
-        places = Places(list(self.nodes), self.zones, self._is_named)
-        liking = {node: -places.liking(work.task, node, runs) for node in nodes}
-        return min(nodes, key=lambda n: (liking[n], self._fullness(n), n), default="")
+        liked = Liking(work.task, runs, self.zones, list(self.nodes)).best_of(nodes, self.disliked)
+        return min(liked, key=lambda n: (self._fullness(n), n), default="")
 
 
 def keeps_off(one: Task, other: Task) -> bool:

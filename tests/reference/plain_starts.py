@@ -47,7 +47,11 @@ class Starts(Windowed):
         its way, but for smaller ones, which may start first.
         """
         lineage = list(self._lineage(work.gang.job.queue))
-        if not self._may_begin(work) or not all(self._is_allowed_in(path, work) for path in lineage):
+        if (
+            work.gang.waits_for is not None
+            or not self._may_begin(work)
+            or not all(self._is_allowed_in(path, work) for path in lineage)
+        ):
             return None
         yielding = [w for w in weaker if all(value <= dict(w.task.amount).get(n, 0) for n, value in work.task.amount)]
         times = sorted({at_ms for w in self.running if (at_ms := self._ends_by(w)) < NEVER})

@@ -28,14 +28,14 @@ MORE = [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 512, 608, 1536, 2576, 4096, 8192,
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("more", [*MORE, *WITH_LIMITS, 1 << 20, 1 << 21, 1 << 22, 1 << 23])
+@pytest.mark.parametrize("more", [*MORE, *WITH_LIMITS, 1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24])
 def test_so_they_do_with_more_in_it(more: int) -> None:
     """Zones, least run times, lost nodes, budgets and bounds on evictions, bounds on jobs that run, orders of an
     administrator of two kinds, retries; all of it; ports and work that keeps apart; kept turns, orders beside them,
     gangs, and limits of users and jobs; work that wants to be with other work, work that is spread, and both; work that
     is put on hold, also beside kept turns; windows, kept turns beside them, and work that begins later; backfill past
     kept turns; bounds of memory and limits above leaves; work for one node; idle work that borrows below the root;
-    queues in which jobs share.
+    queues in which jobs share; work that would rather be on some nodes than on others.
     """
     tally = compared(range(1000 * more + 2, 1000 * more + 3))
     assert not tally.different, "\n".join(tally.different)
@@ -75,6 +75,7 @@ def test_so_they_do_by_guarantee(number: int) -> None:
         8192005,
         12288058,
         7342592231,
+        16795136504,
         *LATER,
     ],
 )
@@ -89,7 +90,8 @@ def test_they_agree_where_they_once_did_not(number: int) -> None:
     its equal. 8192005: what left for work of a spread counted for it. 12288058: what was promised to it was in its own
     way. 7342592231: idle work was left alone where all that a node had gathered for the ask. 33024000: members of a
     gang that keep apart were counted on one node. 131584002: what had passed a turn within a guarantee was stopped for
-    what was not. 132608000: what takes the place of a placeholder was thought to last as long as that might.
+    what was not. 16795136504: what had its turn kept did not get the node that it prefers. 132608000: what takes the
+    place of a placeholder was thought to last as long as that might.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)

@@ -165,11 +165,11 @@ class _Future:
         return self._partition.nodes.every() if not self._all else list(touched)
 
     def first_node(self, nodes: list[Node]) -> Node | None:
-        """The first of these nodes with room for the ask, if its queues have room."""
+        """Of these nodes with room for the ask the first that it likes best, if its queues have room."""
         if any(lacks(queue.max, self._used[queue], self._ask.items) for queue in self._used):
             return None
         self._all = True
-        return self._partition.nodes.first_in_order([n for n in nodes if self._takes(n)])
+        return self._partition.nodes.first_of([n for n in nodes if self._takes(n)], self._ask)
 
     def _takes(self, node: Node) -> bool:
         ask = self._ask

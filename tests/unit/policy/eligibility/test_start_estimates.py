@@ -11,7 +11,7 @@ from priority_clusters import PriorityCluster, cores, on
 from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import AffinityTerm, Constraints, PreferredNodes, Requirement
 from fairlead.core.model.events import AddApplication, AddAsks, DrainNode, SetWindow
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec, WindowSpec
@@ -160,3 +160,16 @@ def test_what_takes_the_place_of_a_placeholder_begins_now() -> None:
     c.handle(AddAsks((member,)))
     assert c.run() == ([], ["g~"])
     assert when(part, ask) == (3 + 500, "n1")
+
+
+def test_of_nodes_that_have_room_at_once_it_starts_on_the_one_that_it_prefers() -> None:
+    """What has its turn kept starts where room gathers for it: it got the first in order before."""
+    c = PriorityCluster(QueueSpec(name="a", properties={"wait.max": "2s"}), nodes={"n1": 4}, enabled=False)
+    c.node("n2", 4, disk="ssd")
+    for name in ("n1", "n2"):
+        c.fill(name, 4, tags=on(name))
+    wish = PreferredNodes(1, (Requirement("disk", "In", ("ssd",)),))
+    c.submit("late", 4, where=Constraints(preferred_nodes=(wish,)))
+    for name in ("n1", "n2"):
+        c.finished(name)
+    assert c.run(3_000)[0] == ["late@n2"]
