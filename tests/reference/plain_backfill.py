@@ -43,7 +43,7 @@ class Backfill(Starts):
         """The first node in order where it fits now, and either is over when the other one starts, or leaves room for
         that on its node, in queues, and under limits.
         """
-        kept = [holder] if holder.kept_on else []
+        kept = [holder] if holder.gathers else []
         lineage = list(self._lineage(work.gang.job.queue))
         if any(self._is_full(path, work) or self._lacks(path, work, kept) for path in lineage):
             return ""
@@ -88,7 +88,7 @@ class Backfill(Starts):
 
     def _may_pass_on(self, node: str, work: Work, holder: Work, start: Start, *, is_over: bool) -> bool:
         # Room that gathers may be used until then.
-        free = self._free(node, lambda w: not (w is holder and is_over))
+        free = self._free(node, lambda w: not (w is holder and w.gathers and is_over))
         if not self._fits(work, node, free) or not self._fits(work, node, self._free(node, lambda w: False)):
             return False
         if self._is_kept_off(work, node, lambda w: w is not work):

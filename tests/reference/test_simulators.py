@@ -76,6 +76,7 @@ def test_so_they_do_by_guarantee(number: int) -> None:
         12288058,
         7342592231,
         16795136504,
+        17957384884,
         *LATER,
     ],
 )
@@ -91,7 +92,8 @@ def test_they_agree_where_they_once_did_not(number: int) -> None:
     way. 7342592231: idle work was left alone where all that a node had gathered for the ask. 33024000: members of a
     gang that keep apart were counted on one node. 131584002: what had passed a turn within a guarantee was stopped for
     what was not. 16795136504: what had its turn kept did not get the node that it prefers. 132608000: what takes the
-    place of a placeholder was thought to last as long as that might.
+    place of a placeholder was thought to last as long as that might. 17957384884: room for which work was stopped was
+    used until a later start.
     """
     tally = compared(range(number, number + 1))
     assert not tally.different, "\n".join(tally.different)

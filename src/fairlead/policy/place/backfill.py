@@ -89,9 +89,10 @@ def _held_back(partition: Partition, leaf: Queue) -> Iterator[Ask]:
 def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | None:
     """Of the nodes where the ask fits now and delays none of the expected starts: the first that it likes best.
 
-    What is kept under a maximum or limit stays so, but for those whose starts are expected.
+    What is kept under a maximum or limit stays so, but for those whose starts are expected. Room for which work was
+    stopped is wanted as soon as that has gone, which time limits do not say.
     """
-    leaf, holders = ask.app.queue, tuple(start.holder for start in starts)
+    leaf, holders = ask.app.queue, tuple(s.holder for s in starts if not _is_promised(s.holder))
     if queue_short_of_kept(partition, leaf, ask.items, holders) or limit_short_of_kept(partition, ask, holders):
         return None
     if full_ceiling(ask.app, ask.items) is not None or leaf.short_of_room(ask.items) is not None:
@@ -104,7 +105,7 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
     before = [s for s in starts if limit_ms is None or partition.now_ms + limit_ms > s.expected.start_ms]
     if not all(_leaves_enough(ask, start) for start in before):
         return None
-    after = [start.holder for start in starts if start not in before]
+    after = [start.holder for start in starts if start not in before and start.holder in holders]
     found = [
         node
         for node in partition.nodes.nodes.values()
@@ -115,6 +116,11 @@ def _node_for(partition: Partition, ask: Ask, starts: list[_Start]) -> Node | No
         and not any(_keeps_off(partition, ask, node, start) for start in before)
     ]
     return partition.nodes.first_of(found, ask)
+
+
+def _is_promised(holder: Ask) -> bool:
+    """Whether room is kept for it for which work was stopped."""
+    return holder.nomination is not None and not holder.nomination.gathers
 
 
 def _has_room(ask: Ask, node: Node, before: list[_Start], after: list[Ask]) -> bool:

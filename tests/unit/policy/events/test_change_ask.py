@@ -80,7 +80,7 @@ def test_a_limit_on_what_runs_lets_others_fill_the_room_before() -> None:
     """With it is known when a turn that is kept comes: what ends before that may go ahead."""
     p = Place()
     p.ask("runs", 3)
-    p.ask("big", 4, priority=1)
+    p.ask("big", 4, priority=1, allow_preempt_other=False)
     p.do(ReserveAsk("big", "big", True, "ann"))
     assert started(p.ask("small", 1, time_limit_ms=1_000)) == []
     assert started(p.change("runs", 3, 60_000)) == ["small"]
@@ -90,7 +90,7 @@ def test_a_member_of_a_gang_that_runs_may_take_longer() -> None:
     """Only its size is that of its placeholder; it was refused both."""
     p = Place()
     p.ask("member", 3, task_group="g", time_limit_ms=1_000)
-    p.ask("big", 4, priority=1)
+    p.ask("big", 4, priority=1, allow_preempt_other=False)
     p.do(ReserveAsk("big", "big", True, "ann"))
     assert started(p.ask("small", 1, time_limit_ms=30_000)) == []
     assert started(p.change("member", 3, 60_000)) == ["small"]

@@ -168,3 +168,20 @@ def test_what_passes_within_a_guarantee_is_not_stopped_for_a_larger_one_that_was
     c.handle(ReserveAsk("big", "big", on=False))
     c.finished("early")
     assert c.run() == ([], [])
+
+
+@pytest.mark.parametrize("most", [0, 8])
+def test_room_for_which_work_was_stopped_is_not_used_until_then(most: int) -> None:
+    """By time limits alone `big` starts on n2, much later: `small` took its room, on n1 or under the maximum, and `low`
+    had been stopped for nothing.
+    """
+    queue = QueueSpec(name="a", properties=EASY, max=cores(most) if most else None)
+    c = PriorityCluster(queue, nodes={"n1": 4, "n2": 4, "n3": 1 if most else 0})
+    c.fill("low", 3, grace_ms=5_000, tags=on("n1"))
+    c.fill("long", 4, 9, time_limit_ms=60_000, tags=on("n2"))
+    c.submit("big", 4, 5)
+    c.handle(ReserveAsk("big", "big", on=True))
+    assert c.run() == ([], ["low"])
+    assert small(c, time_limit_ms=20_000) == []
+    c.gone("low")
+    assert c.run()[0] == ["big@n1"]
