@@ -310,7 +310,8 @@ def _is_short(work: Work, left: Amount) -> bool:
 
 
 def _wants_more_than_room(work: Work) -> bool:
-    return bool(work.task.port or work.task.apart)
+    wanted = work.task.company
+    return bool(work.task.port or work.task.apart or wanted.beside or wanted.skew)
 
 
 def _preference(victim: Work) -> tuple[bool, int, int]:

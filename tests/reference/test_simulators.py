@@ -44,12 +44,12 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "number", [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003]
+    "number", [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003, 2361505010]
 )
 def test_so_they_do_by_guarantee(number: int) -> None:
     """YuniKorn's walk with nodes that are set aside, preemption off and on, work that requires one node, ports beside
     it, lowered maximums, and small work that shares what is made free. 131072006: a placeholder that could not start
-    kept what was behind it from its turn.
+    kept what was behind it from its turn. 2361505010: what names nodes had more stopped for it than it takes.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)

@@ -127,5 +127,10 @@ class Constraints:
         """Whether it would rather run on some nodes than on others."""
         return bool(self.preferred_nodes or self.preferred_work or self.preferred_spread)
 
+    @property
+    def minds_work(self) -> bool:
+        """Whether something of other work but the room that it takes decides where it may run."""
+        return bool(self.affinity or self.anti_affinity or self.spread or self.ports or self.volumes or self.devices)
+
 
 ANYWHERE = Constraints()

@@ -111,12 +111,12 @@ def seen_ahead(survey: Survey, ask: Ask) -> QueueSnapshots:
 
 def _beside_others(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> Node | None:
     """The first node where the ask fits beside those for which work was stopped there, once that has left: nothing more
-    has to go for it. Only as far as the guarantee reaches beside them, and where nothing but room counts.
+    has to go for it. Only as far as the guarantee reaches beside them, and where nothing of them but room counts.
     """
-    shape, left = ask.shape, snapshots.ask_queue.remaining()
+    left = snapshots.ask_queue.remaining()
     if not survey.to_come or not left or lacks(left, {}, ask.items):
         return None
-    if shape is None or not survey.partition.nodes.only_room_counts(shape):
+    if ask.where.minds_work:
         return None
     places: tuple[Queue | Ceiling, ...] = (*ask.app.queue.lineage, *ask.app.ceilings)
     if any(_is_full_with(survey, ask, place) for place in places):
@@ -138,8 +138,8 @@ def _has_room_beside(survey: Survey, ask: Ask, node: Node) -> bool:
 
 
 def _has_room_made(ask: Ask) -> bool:
-    """Whether work was stopped for an ask on the node that it has reserved, and nothing but room counts for it."""
-    return ask.preempt_triggered and not ask.required_node and ask.shape is not None and ask.shape.is_plain
+    """Whether work was stopped for an ask on the node that it has reserved, and nothing of others but room counts."""
+    return ask.preempt_triggered and not ask.required_node and not ask.where.minds_work
 
 
 def _is_full_with(survey: Survey, ask: Ask, place: Queue | Ceiling) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from invariants.books import check_books
 
-from fairlead.core.model.constraints import AffinityTerm, Constraints, Requirement
+from fairlead.core.model.constraints import ANYWHERE, AffinityTerm, Constraints, PreferredNodes, Requirement
 from fairlead.core.model.decisions import Allocated, Evict, Reserved
 from fairlead.core.model.events import (
     AddApplication,
@@ -442,6 +442,23 @@ def test_what_fits_beside_the_ask_for_which_room_is_made_has_nothing_more_stoppe
     case.s = Scheduler.load(case.s.dump())
     check_books(case.s)
     case.ask("thief", "b", priority=100)
+    case.gone("v1")
+    assert sorted(case.run(5_000)[0]) == ["h1@n1", "h2@n1", "h3@n1", "h4@n1"]
+
+
+@pytest.mark.parametrize("what", ["selector", "wish", "label"])
+def test_so_it_has_where_other_work_does_not_decide_where_it_may_run(what: str) -> None:
+    """It names nodes, would rather be on some, or has a label that others look at: it had more stopped for it."""
+    case = large_victims(4, 4)
+    term = Requirement("kubernetes.io/hostname", "In", ("n1", "n2"))
+    where = {
+        "selector": Constraints(selector=(term,)),
+        "wish": Constraints(preferred_nodes=(PreferredNodes(1, (term,)),)),
+    }
+    case.ask("far", "b", 4, where=Constraints(affinity=(AffinityTerm((Requirement("job", "In", ("x",)),)),)))
+    for i in range(1, 5):
+        case.ask(f"h{i}", "a", where=where.get(what, ANYWHERE), labels={"job": "x"} if what == "label" else {})
+    assert case.run(1_000) == ([], ["v1"])
     case.gone("v1")
     assert sorted(case.run(5_000)[0]) == ["h1@n1", "h2@n1", "h3@n1", "h4@n1"]
 
