@@ -40,9 +40,12 @@ class Placeholders:
             yield from self.release_members(known.application)
 
     def release_members(self, application: str) -> Iterator[Event]:
-        """Pods of an application that were held back enter, as far as they may."""
+        """Pods of an application that were held back enter, as far as they may; of a gang that is given up its
+        placeholders are there still, and on their way out.
+        """
         for member in self._informer.pod_store.members(application):
-            if member.books is Books.OUT and self._informer.may_enter(member):
+            is_useless = member.spec.placeholder and member.leaving and not member.bound
+            if member.books is Books.OUT and not is_useless and self._informer.may_enter(member):
                 yield from self._informer.enter(member)
 
     def begin(self, application: str) -> Iterator[Event]:
