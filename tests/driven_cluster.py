@@ -46,6 +46,11 @@ class Cluster:
         room = {"cpu": cpu, "pods": "110"}
         self.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}", **more}, "status": {"allocatable": room}})
 
+    def full_node(self, name: str, cpu: str) -> None:
+        """One on which a pod of another scheduler, `on-NAME`, takes all of it."""
+        self.node(name, cpu)
+        self.pod(f"on-{name}", cpu, node=name, spec={"schedulerName": "another"})
+
     def pod(self, name: str, cpu: str = "1", priority: int = 0, node: str = "", **more: Any) -> None:
         spec = {
             "schedulerName": "fairlead", "priority": priority, "nodeName": node or None,

@@ -109,24 +109,39 @@ def test_a_gang_starts_together(cluster: Cluster) -> None:
 
 def test_half_a_gang_never_starts(cluster: Cluster) -> None:
     """Where only two of three fit no member starts; when there is room all do."""
-    cluster.nodes(1, cpu="2")
+    cluster.nodes(1, cpu="3")
+    cluster.apply(pod("foreign", "1", schedulerName="somebody", nodeName="n0"))
     cluster.schedule(SHARED)
     members = [f"w-{n}" for n in range(3)]
     cluster.apply(*(member(name, "gang", "root.green") for name in members))
     cluster.until(lambda: sum(name.startswith("tg-") for name in cluster.places()) == 2, "two placeholders")
     assert not set(members) & set(cluster.places())
-    cluster.nodes(2, cpu="2")
+    cluster.plane.kubectl("delete", "pod", "foreign", "--wait=false")
+    cluster.until_placed(*members)
+
+
+def test_a_gang_larger_than_all_nodes_takes_nothing(cluster: Cluster) -> None:
+    """Other work runs where it would have gathered; when a node comes all of it starts."""
+    cluster.nodes(1, cpu="2")
+    cluster.schedule(SHARED)
+    members = [f"w-{n}" for n in range(3)]
+    cluster.apply(*(member(name, "gang", "root.green") for name in members))
+    cluster.until_told("tg-gang-workers-2", "0 of 3 have it; its 3 pods need")
+    cluster.apply(sleep("small", "small", "root.green", "2"))
+    cluster.until_placed("small")
+    cluster.nodes(2, cpu="4")
     cluster.until_placed(*members)
 
 
 def test_a_gang_that_does_not_fit_in_time(cluster: Cluster) -> None:
     """Hard: nothing starts and the placeholders go. Soft: its members start as plain work."""
-    cluster.nodes(1, cpu="2")
+    cluster.nodes(1, cpu="3")
+    cluster.apply(pod("foreign", "1", schedulerName="somebody", nodeName="n0"))
     cluster.schedule(SHARED)
     cluster.apply(*(member(f"hard-{n}", "hard", "root.green", style="Hard", wait=3) for n in range(3)))
     cluster.until(lambda: sum(name.startswith("tg-hard") for name in cluster.places()) == 2, "two placeholders")
     cluster.until(lambda: not any(name.startswith("tg-hard") for name in cluster.pods()), "the end of the placeholders")
-    assert not cluster.places()
+    assert cluster.places() == {"foreign": "n0"}
     cluster.apply(*(member(f"soft-{n}", "soft", "root.green", wait=3) for n in range(3)))
     cluster.until(lambda: sum(name.startswith("soft") for name in cluster.places()) == 2, "two members as plain work")
 

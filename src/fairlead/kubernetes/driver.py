@@ -213,7 +213,9 @@ class Orders:
             self._informer.applications.pop(decision.id, None)
 
     def refused_in_vain(self, application: str) -> Iterator[Event]:
-        """The API server took no placeholder for all of a gang's time: its members go on as plain pods, or fail."""
+        """The API server took no placeholder for all of a gang's time, or all nodes could not hold it: its members go
+        on as plain pods, or fail.
+        """
         informer, spec = self._informer, self._informer.specs[application]
         declared, fails = informer.gangs.declared[application], spec.gang_style == "Hard"
         informer.gangs.give_up(application, failed=fails)
@@ -222,7 +224,7 @@ class Orders:
         yield from informer.placeholders.expel(application)
         informer.specs[application] = replace(spec, placeholder_ask=NOTHING)
         if fails:
-            self._refuse(application, f"{_failed(application)}; {declared.refused}")
+            self._refuse(application, f"{_failed(application)}; {declared.in_its_way}")
         else:
             yield from informer.placeholders.release_members(application)
 
@@ -266,7 +268,7 @@ class Driver:
         """`images`: nodes that have what a pod runs are better for it."""
         self.scheduler = Scheduler(spec, now_ms)
         self.informer = Informer(scheduler_name, images=images)
-        self.informer.workloads.why_too_large = self._why_too_large
+        self.informer.workloads.why_too_large = self.informer.placeholders.why_too_large = self._why_too_large
         self.informer.workloads.not_kept = self._not_kept
         self.informer.placeholders.is_empty = self._is_empty
         self._refused_pods = RefusedPods(self.informer)
@@ -298,6 +300,8 @@ class Driver:
         self._feed(self.informer.volume_binder.settle(), now_ms)
         self._feed(self.informer.devices.settle(now_ms), now_ms)
         self._feed(self.informer.workloads.settle(), now_ms)
+        for application in self.informer.gangs.beyond_nodes(now_ms):
+            self._feed(self._orders.refused_in_vain(application), now_ms)
         self._feed(self._refused_pods.overdue(now_ms), now_ms)
         decisions = self.scheduler.schedule(now_ms, limit)
         self._hear(decisions, now_ms)

@@ -20,6 +20,7 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_store import KnownPod
 from fairlead.kubernetes.translate import identity
 from fairlead.kubernetes.translate.identity import Gang, TaskGroup
+from fairlead.kubernetes.workload_sizes import Parts
 
 NAME_MAX = 63
 _NO_NAME = re.compile(r"[^a-z0-9-]")
@@ -52,24 +53,31 @@ class Declared:
     """And its application with it (`Hard`): it is not tried again."""
     stand_ins: int = 0
     """So many keep its room that are no pods (`workloads`)."""
+    parts: Parts = ()
+    """What its placeholder pods ask for."""
+    too_large: str = ""
+    """Why all nodes together could not hold it, as a sentence: it takes no room then."""
     refused: str = ""
-    """Why the API server does not take one of its placeholders, or why all nodes could not hold what it consists of, as
-    a sentence.
-    """
+    """Why the API server does not take one of its placeholders, as a sentence."""
     refused_ms: int | None = None
-    """Since when it takes none."""
+    """Since when it takes none, or since when it is too large and has none with a node."""
     seen: tuple[int, str] = (0, "")
-    """So many placeholders had a node at the last look, and that was refused, ..."""
+    """So many placeholders had a node at the last look, and that was in its way, ..."""
     told: tuple[int, str] = (0, "")
     """... and when its members were last told."""
 
     def take_news(self) -> bool:
         """Whether its members wait with something else than they were told, and it is the same as at the last look."""
-        before, self.seen = self.seen, (0 if self.stand_ins else len(self.standing), self.refused)
+        before, self.seen = self.seen, (0 if self.stand_ins else len(self.standing), self.in_its_way)
         if self.begun or self.seen != before or self.seen == self.told:
             return False
         self.told = self.seen
         return True
+
+    @property
+    def in_its_way(self) -> str:
+        """Why it cannot have all of its room as things are, as a sentence; empty: nothing is known to be."""
+        return self.too_large or self.refused
 
     @property
     def size(self) -> int:
@@ -80,18 +88,19 @@ class Declared:
         """All the placeholder pods of the gang."""
         for group in self.gang.groups:
             for number in range(group.min_member):
-                yield self._placeholder(group, number)
+                yield self.placeholder(group, number)
 
     def placeholder_named(self, name: str) -> Iterator[CreatePlaceholder]:
         """The one of this name, if the gang has it; a large gang is not gone through for that."""
         number = identity.whole(name.rpartition("-")[2])
         for group in self.gang.groups:
             if number is not None and number < group.min_member:
-                found = self._placeholder(group, number)
+                found = self.placeholder(group, number)
                 if found.name == name:
                     yield found
 
-    def _placeholder(self, group: TaskGroup, number: int) -> CreatePlaceholder:
+    def placeholder(self, group: TaskGroup, number: int) -> CreatePlaceholder:
+        """One of a group."""
         return CreatePlaceholder(
             self.owner.namespace,
             placeholder_name(self.application.id, group.name, number),
@@ -128,7 +137,7 @@ class Gangs:
         """A workload of this application begins when so many stand-ins have a node. `too_large`: why none has yet, of
         which all pods of a group are told at once.
         """
-        found = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size, refused=too_large)
+        found = Declared(application, Gang((), True, 0), owner, "", "", stand_ins=size, too_large=too_large)
         found.seen = 0, too_large
         if owner.kind in (POD_GROUPS, VOLCANO_GROUPS):
             found.told = found.seen
@@ -137,23 +146,26 @@ class Gangs:
     def too_large(self, application: str, why: str) -> None:
         """What is said of a workload that waits for more nodes; its pods are told once that stays as it is."""
         if application in self.declared:
-            self.declared[application].refused = why
+            self.declared[application].too_large = why
 
     def holds_back(self, pod: KnownPod) -> bool:
-        """Whether the gang of the pod's application reserves its room still: then only placeholders are placed.
+        """Whether the gang of the pod's application reserves its room still: then only placeholders are placed, and
+        none of one that is larger than all nodes.
 
         That holds for pods of no group as well, such as one that declares the groups.
         """
         found = self.declared.get(pod.application)
-        return found is not None and not found.begun and not pod.spec.placeholder
+        if found is None or found.begun:
+            return False
+        return not pod.spec.placeholder or bool(found.parts and found.too_large)
 
     def obstacle(self, pod: KnownPod) -> tuple[str, str]:
         """Why a pod is held back: a code and a sentence."""
         found = self.declared[pod.application]
         so_far = f"{len(found.standing)} of {found.size} have it"
-        if found.refused:
-            so_far = f"{so_far}; {found.refused}"
-        code = LACKS_ROOM if found.stand_ins else RESERVES
+        if found.in_its_way:
+            so_far = f"{so_far}; {found.in_its_way}"
+        code = LACKS_ROOM if found.stand_ins or pod.spec.placeholder else RESERVES
         return code, f"the gang of application {pod.application} reserves its room: {so_far}"
 
     def refused(self, application: str, why: str, now_ms: int) -> bool:
@@ -164,12 +176,20 @@ class Gangs:
         if found is None or found.begun:
             return False
         found.refused = why
-        if not why or found.standing:
-            found.refused_ms = None
-        elif found.refused_ms is None:
-            found.refused_ms = now_ms
-        own_ms = found.application.placeholder_timeout_ms or DEFAULT_TIMEOUT_MS
-        return found.refused_ms is not None and now_ms - found.refused_ms >= own_ms
+        return self._waits_in_vain(found, now_ms)
+
+    def beyond_nodes(self, now_ms: int) -> list[str]:
+        """Applications whose gang was too large for all nodes for all of its time: no timer of theirs would run."""
+        lacking = [(name, gang) for name, gang in self.declared.items() if gang.parts and not gang.begun]
+        return [name for name, gang in lacking if self._waits_in_vain(gang, now_ms)]
+
+    def _waits_in_vain(self, gang: Declared, now_ms: int) -> bool:
+        if gang.standing or not gang.in_its_way:
+            gang.refused_ms = None
+        elif gang.refused_ms is None:
+            gang.refused_ms = now_ms
+        own_ms = gang.application.placeholder_timeout_ms or DEFAULT_TIMEOUT_MS
+        return gang.refused_ms is not None and now_ms - gang.refused_ms >= own_ms
 
     def stands(self, placeholder: KnownPod) -> bool:
         """A placeholder has a node; True when the gang begins by that."""

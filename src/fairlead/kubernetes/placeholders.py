@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from fairlead.core.model.events import Event, RemoveApplication
 from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_FORCE_CREATE
 from fairlead.kubernetes.acts import DeletePod, DropPlaceholder
+from fairlead.kubernetes.bodies import placeholder
 from fairlead.kubernetes.gangs import Declared
+from fairlead.kubernetes.objects import Pod
+from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
+from fairlead.kubernetes.translate.pods import ask_of
+from fairlead.kubernetes.workload_sizes import Parts, parts_of
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
@@ -28,6 +35,8 @@ class Placeholders:
         self._informer = informer
         self.is_empty: Callable[[str], bool] = lambda _: False
         """Whoever has the books says whether an application is there of which nothing ever was."""
+        self.why_too_large: Callable[[Parts], str] = lambda _: ""
+        """The same: why all nodes could not hold so many at once."""
 
     def count_in(self, known: KnownPod) -> Iterator[Event]:
         """A placeholder has a node: when it was the last one, the members of its gang enter."""
@@ -95,6 +104,42 @@ class Placeholders:
             self._informer.gangs.gone(placeholder)
             self._informer.acts.append(DeletePod(placeholder.name))
 
+    def settle(self) -> Iterator[Event]:
+        """Nodes are other than before: a gang that all of them could not hold gives its room back, and takes none
+        before they could.
+        """
+        informer = self._informer
+        for application, gang in [(a, g) for a, g in informer.gangs.declared.items() if g.parts and not g.begun]:
+            before, gang.too_large = gang.too_large, self.why_too_large(gang.parts)
+            if not (before or gang.too_large):
+                continue
+            made = [member for member in informer.pod_store.members(application) if member.spec.placeholder]
+            has_room = any(each.books is Books.PLACED for each in made)
+            if not (gang.too_large or has_room or self.is_empty(application)):
+                yield from self.expel(application)  # With the last of its placeholders it was about to end.
+            for each in made:
+                if gang.too_large and each.books is Books.PLACED:
+                    self.lost_room(each)
+                elif gang.too_large and each.books is Books.WAITING:
+                    yield from informer.withdraw(each)
+                    informer.may_enter(each)  # It is told why it may not.
+                elif not gang.too_large and each.books is Books.OUT and informer.may_enter(each):
+                    yield from informer.enter(each)
+
+    def _look_at_size(self, gang: Declared) -> None:
+        """Whether all nodes could hold a gang, by what its placeholder pods are going to ask for."""
+        informer, around = self._informer, self._informer.around
+        firsts = [gang.placeholder(group, 0) for group in gang.gang.groups if group.min_member]
+        made = [msgspec.convert(placeholder(first, informer.scheduler_name), Pod) for first in firsts]
+        try:
+            asks = [ask_of(pod, around.namespaces_of, around.classes) for pod in made]
+        except UNREADABLE:
+            return  # Its placeholders say so.
+        gang.parts = parts_of(
+            ask for first, ask in zip(firsts, asks, strict=True) for _ in range(first.group.min_member)
+        )
+        gang.too_large = self.why_too_large(gang.parts)
+
     def failed_before(self, known: KnownPod, why: str) -> Iterator[Event]:
         """A pod says why its gang has failed: another scheduler was there before, and it is not tried again."""
         informer, application = self._informer, known.application
@@ -136,12 +181,14 @@ class Placeholders:
             if owner is None:
                 return
             declared.owner = owner.name
-        for placeholder in declared.placeholder_named(only) if only else declared.placeholders():
-            if informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
-                informer.acts.append(placeholder)
+        if not declared.parts:
+            self._look_at_size(declared)
+        for each in declared.placeholder_named(only) if only else declared.placeholders():
+            if informer.pod_store.named(each.namespace, each.name) is None:
+                informer.acts.append(each)
 
     def drop(self, gang: Declared | None) -> None:
         """Those that are not there yet need not be made any more."""
-        for placeholder in gang.placeholders() if gang is not None else ():
-            if self._informer.pod_store.named(placeholder.namespace, placeholder.name) is None:
-                self._informer.acts.append(DropPlaceholder(placeholder.namespace, placeholder.name))
+        for each in gang.placeholders() if gang is not None else ():
+            if self._informer.pod_store.named(each.namespace, each.name) is None:
+                self._informer.acts.append(DropPlaceholder(each.namespace, each.name))

@@ -203,8 +203,7 @@ class Workloads:
         """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere. What was
         larger than all nodes together may be so no more, and what keeps a part of its room may be so now.
         """
-        changed = self.nodes.take_changed()
-        if not changed:
+        if not (changed := self.nodes.take_changed()):
             return
         for uid in [uid for name in changed for uid in self.not_kept(name)]:
             known = self._informer.pod_store.by_uid.get(uid)
@@ -219,6 +218,7 @@ class Workloads:
                 yield from self._consider(workload)
             else:
                 self._informer.gangs.too_large(workload.spec.application, workload.too_large)
+        yield from self._informer.placeholders.settle()
 
     def _stand_in(self, known: Workload, ask: AskSpec) -> KnownPod:
         return self._informer.pod_store.add(known.stand_in(ask))

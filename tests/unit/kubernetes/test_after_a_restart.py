@@ -22,10 +22,12 @@ def member(cluster: Cluster, name: str, style: str = "Soft", **notes: str) -> No
 
 
 def gang(size: int, style: str = "Soft") -> Cluster:
-    """A gang with nodes for so many of its two members; its placeholders have theirs."""
+    """A gang with room on nodes for so many of its two members; its placeholders have theirs."""
     cluster = Cluster(QUEUES)
     for number in range(size):
         cluster.node(f"n{number}", "2")
+    for number in range(size, 2):
+        cluster.full_node(f"n{number}", "2")
     for number in range(2):
         member(cluster, f"m{number}", style)
     for act in cluster.acts():

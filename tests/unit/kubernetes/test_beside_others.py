@@ -459,6 +459,8 @@ def test_a_placeholder_that_a_taint_does_not_let_stay_is_deleted_and_made_again(
     """Where the taint went before its controller deleted it, its gang could never be whole."""
     cluster = Cluster()
     cluster.node("n1")
+    cluster.full_node("n2", "4")
+    cluster.full_node("n3", "4")
     groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "3"}}]'
     notes = {identity.TASK_GROUPS: groups, identity.TASK_GROUP_NAME: "w"}
     cluster.pod("m", "3", labels={"applicationId": "gang"}, annotations=notes)

@@ -187,6 +187,7 @@ def test_a_gang_starts_whole_or_not_at_all() -> None:
     """Placeholders are created; members are held back until all have a node, then they take their places."""
     cluster = Cluster()
     cluster.node("n1", "3")
+    cluster.full_node("n2", "3")
     member(cluster, "m0")
     member(cluster, "m1")
     made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
@@ -197,7 +198,7 @@ def test_a_gang_starts_whole_or_not_at_all() -> None:
     assert len(binds(first)) == 1
     cluster.bind_all(first)
     assert not [a for a in cluster.acts() if isinstance(a, Bind)]
-    cluster.node("n2", "3")
+    cluster.gone("on-n2")
     second = cluster.acts()
     cluster.bind_all(second)
     gone = [a for a in [*second, *cluster.acts()] if isinstance(a, DeletePod)]
@@ -227,13 +228,14 @@ def test_the_pod_that_declares_the_groups_waits_for_them_too() -> None:
     """As all of its application but placeholders, and says so; when the whole gang has its room it starts."""
     cluster = Cluster()
     cluster.node("n1", "3")
+    cluster.full_node("n2", "3")
     made = declared(cluster)
     first = cluster.acts()
     assert set(binds(first)) < {placeholder.name for placeholder in made}
     told = {a.pod.name: a.message for a in first if isinstance(a, Explain)}
     assert told["m0"] == "the gang of application job reserves its room: 0 of 2 have it"
     cluster.bind_all(first)
-    cluster.node("n2", "3")
+    cluster.gone("on-n2")
     second = cluster.acts()
     cluster.bind_all(second)
     assert set(binds(first)) | set(binds(second)) == {placeholder.name for placeholder in made}
@@ -245,6 +247,7 @@ def test_a_gang_that_does_not_come_together(style: str, runs: set[str]) -> None:
     """It is `Accepted` meanwhile; at the timeout Soft runs all pods, Hard fails and says so on each."""
     cluster = Cluster()
     cluster.node("n1", "3")
+    cluster.full_node("n2", "2")
     declared(cluster, style)
     cluster.bind_all(cluster.acts())
     assert state(cluster) == "Accepted"
@@ -267,6 +270,7 @@ def test_no_member_of_a_gang_that_failed_takes_the_room_of_its_placeholders() ->
     """They go one by one, and the scheduler looks at the room of each; another queue file changes nothing."""
     cluster = Cluster()
     cluster.node("n1", "4")
+    cluster.full_node("n2", "2")
     hard = {identity.PARAMETERS: "gangSchedulingStyle=Hard", identity.TASK_GROUPS: GANG.replace("2,", "3,")}
     for number in range(3):
         member(cluster, f"m{number}", **hard)
@@ -294,20 +298,6 @@ def test_a_group_without_members_is_no_gang() -> None:
     cluster.node("n1")
     cluster.pod("p", annotations={identity.TASK_GROUPS: GANG.replace("2,", "0,")})
     assert binds(cluster.acts()) == {"p": "n1"}
-
-
-def test_placeholders_that_wait_go_when_their_gang_is_given_up() -> None:
-    """After the time-out those with a node are stopped, and those without one are deleted as well."""
-    cluster = Cluster()
-    cluster.node("n1", "3")
-    member(cluster, "m0")
-    made = [a for a in cluster.acts() if isinstance(a, CreatePlaceholder)]
-    for placeholder in made:
-        member(cluster, placeholder.name, **{identity.PLACEHOLDER: "true"})
-    cluster.bind_all(cluster.acts())
-    cluster.now = 10_000_000
-    gone = [*cluster.acts(), *cluster.acts()]
-    assert sorted(a.pod.name for a in gone if isinstance(a, DeletePod)) == sorted(a.name for a in made)
 
 
 def test_of_two_gangs_that_hold_each_other_the_younger_makes_its_placeholders_again() -> None:
@@ -352,12 +342,13 @@ def test_a_placeholder_that_is_stopped_for_other_work_is_made_again() -> None:
     """Its gang does not begin meanwhile, though its last placeholder gets a node in the same call."""
     cluster = Cluster()
     cluster.node("n1", "3", labels={"kubernetes.io/hostname": "n1"})
+    cluster.full_node("n2", "3")
     made = declared(cluster)
     first = cluster.acts()
     cluster.bind_all(first)
     standing = next(a.name for a in made if a.name in binds(first))
     cluster.pod("strong", "3", priority=9, spec={"nodeSelector": {"kubernetes.io/hostname": "n1"}})
-    cluster.node("n2", "3")
+    cluster.gone("on-n2")
     acts = cluster.acts()
     assert [a.pod.name for a in acts if isinstance(a, DeletePod)] == [standing]
     assert list(binds(acts).values()) == ["n2"]

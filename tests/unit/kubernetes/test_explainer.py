@@ -70,6 +70,7 @@ def test_members_of_a_gang_are_told_how_far_it_has_come() -> None:
     """It stays a part for as long as there is no room; that none has its room was what they were told at first."""
     cluster = Cluster()
     cluster.node("n1", "1")
+    cluster.full_node("n2", "1")
     groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "1"}}]'
     notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: groups}
     cluster.pod("m", labels={"applicationId": "job"}, annotations=notes)

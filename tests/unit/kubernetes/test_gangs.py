@@ -166,6 +166,33 @@ def test_a_gang_whose_placeholders_are_refused_for_all_of_its_time_is_given_up(s
         )
 
 
+def test_a_gang_that_all_nodes_could_not_hold_waits_for_one_and_takes_nothing_before() -> None:
+    """Its placeholder took the only node from other work, for as long as a gang is waited for."""
+    server = FakeServer()
+    server.put("nodes", node("n1", 3))
+
+    def begin() -> None:
+        for name in ("m0", "m1"):
+            server.put("pods", member(name, "placeholderTimeoutInSeconds=600"))
+
+    async def main() -> None:
+        serving = asyncio.create_task(_serve(server, begin, 60))
+        await asyncio.sleep(20)
+        server.put("pods", pod("other", 3) | {"metadata": {"name": "other", "namespace": "default"}})
+        await asyncio.sleep(10)
+        assert _names(server) == {FIRST: "", SECOND: "", "m0": "", "m1": "", "other": "n1"}
+        found = server.one("pods", FIRST)
+        assert found is not None
+        said = next(each for each in found["status"]["conditions"] if each["type"] == "PodScheduled")
+        assert said["reason"] == "Unschedulable"
+        assert "0 of 2 have it; its 2 pods need cpu 4 together; all nodes together have cpu 3" in said["message"]
+        server.put("nodes", node("n2", 4))
+        await serving
+
+    run_virtually(main())
+    assert _names(server) == {"m0": "n2", "m1": "n2", "other": "n1"}
+
+
 def test_a_gang_whose_first_pod_is_deleted_goes_on_with_the_others() -> None:
     """The cluster deletes its placeholders with it; they are made anew, and go with another pod of the gang."""
     server = FakeServer()
@@ -248,7 +275,11 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
 
     async def main() -> tuple[FakeServer, ControlLoop]:
         server = FakeServer()
-        server.put("nodes", node("n1", 2))
+        for name in ("n1", "n2"):
+            server.put("nodes", node(name, 2))
+        other = pod("other")
+        other["spec"] |= {"schedulerName": "another", "nodeName": "n2"}
+        server.put("pods", other)
         held = pod(FIRST, **{identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"})
         held["spec"]["nodeName"] = "n1"
         for one in (held, member("w0"), member("w1")):
@@ -259,7 +290,7 @@ def test_a_gang_is_known_again_after_a_restart_within_the_second_in_which_it_was
 
     server, control_loop = run_virtually(main())
     assert "job" in control_loop.driver.informer.gangs.declared
-    assert _names(server) == {FIRST: "n1", SECOND: "", "w0": "", "w1": ""}
+    assert _names(server) == {"other": "n2", FIRST: "n1", SECOND: "", "w0": "", "w1": ""}
 
 
 @pytest.mark.parametrize(
@@ -515,6 +546,8 @@ def test_a_placeholder_on_a_node_that_would_not_take_its_member_is_made_anew(cha
     """The gang began, and the member could not use that room, for as long as its placeholder stood there."""
     cluster = Cluster()
     cluster.node("n1", "2")
+    for name in ("n2", "n3"):
+        cluster.full_node(name, "2")
     made: dict[str, CreatePlaceholder] = {}
 
     def acts() -> list[Any]:

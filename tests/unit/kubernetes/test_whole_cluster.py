@@ -154,6 +154,13 @@ def gathers(driver: Driver) -> bool:
     return stand_ins or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
 
 
+def tried_anew(driver: Driver) -> bool:
+    """Whether a gang was given up (`Soft`) and nothing of it runs: after a restart it is waited for once more."""
+    gangs, members = driver.informer.gangs.declared, driver.informer.pod_store.members
+    given_up = [name for name, gang in gangs.items() if gang.given_up and not gang.failed]
+    return any(not any(pod.bound for pod in members(name)) for name in given_up)
+
+
 def forgotten(driver: Driver, anew: Driver, now_ms: int) -> list[str]:
     """Pods that wait, and would be placed by a scheduler that begins now."""
     found = differences(in_use(driver), in_use(anew))
@@ -233,7 +240,7 @@ async def live(seed: int) -> list[str]:
     wrong += [] if rate else server.violations
     wrong += [] if server.is_late else server.elsewhere
     # A restart changes nothing.
-    before, gathered = len(server.log.entries), gathers(driver)
+    before, gathered = len(server.log.entries), gathers(driver) or tried_anew(driver)
     await restarter.kill()
     restarter.start()
     await asyncio.sleep(300)

@@ -228,7 +228,7 @@ class ClusterMoment:
         if declared is not None and not declared.begun:
             has, size = len(declared.standing), declared.size
             said = f"its gang starts when all {size} of its placeholders have a node; {has} have one"
-            said = f"{said}; {declared.refused}" if declared.refused else said
+            said = f"{said}; {declared.in_its_way}" if declared.in_its_way else said
             return wire.Reason(code="gang-waits", sentence=said, values={"has": has, "size": size})
         return wire.Reason(code="pause", sentence="it is tried again after a pause")
 
