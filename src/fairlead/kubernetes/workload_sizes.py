@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
+
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.quantities import format_amounts
 from fairlead.core.model.specs import AskSpec
-from fairlead.policy.eligibility.gang_size import keeps_apart
+from fairlead.policy.eligibility.gang_size import apart_by, keeps_apart
+from fairlead.policy.preemption.side_by_side import Members, have_room
 
 Parts = tuple[tuple[AskSpec, int], ...]
 """One pod of each kind, and how many are like it."""
@@ -31,8 +35,8 @@ def parts_of(asks: Iterable[AskSpec]) -> Parts:
 
 
 def why_too_large(partition: Partition, parts: Parts) -> str:
-    """Why all nodes together could not hold so many of each at once, as a sentence; empty: they could, or it is only
-    that different ones do not fit side by side.
+    """Why all nodes together could not hold so many of each at once, as a sentence; empty: they could, or nobody knows
+    (of many different ones not all ways are tried).
     """
     count, total = sum(count for _, count in parts), partition.nodes.total
     needed: Counter[str] = Counter()
@@ -46,13 +50,26 @@ def why_too_large(partition: Partition, parts: Parts) -> str:
             each = format_amounts(dict(ask.resources.items), up=True)
             most = f"at most {room} of them" if room else "none of them"
             return f"of its {count} pods {times} need {each} each; all nodes together could hold {most}"
+    if len(parts) > 1 and not _fit_side_by_side(partition, parts, dict(needed)):
+        return f"its {count} pods have no room side by side: the nodes are too small, or too few suit them"
     return ""
 
 
 def _room_for(partition: Partition, ask: AskSpec, most: int) -> int:
     """How many like this ask, at most, could stand on all nodes that it may use."""
-    nodes = partition.nodes
-    nodes.columns.sync()
-    ground = nodes.terrain.ground(ask.where)
-    among = ground.named & ground.tolerated
-    return nodes.columns.copies(among, ask.resources.items, 1 if keeps_apart(ask) else most)
+    columns = partition.nodes.columns
+    columns.sync()
+    return columns.copies(_usable(partition, ask), ask.resources.items, 1 if keeps_apart(ask) else most)
+
+
+def _usable(partition: Partition, ask: AskSpec) -> npt.NDArray[np.bool_]:
+    ground = partition.nodes.terrain.ground(ask.where)
+    return ground.named & ground.tolerated
+
+
+def _fit_side_by_side(partition: Partition, parts: Parts, needed: dict[str, int]) -> bool:
+    """Whether all of them could stand on the nodes at once, or it is not known that they could not."""
+    rows = partition.nodes.columns.rows
+    room = {name: np.array([node.total.get(name, 0) for node in rows], dtype=np.float64) for name in needed}
+    each = (Members(ask.resources.items, n, _usable(partition, ask), apart_by(ask)) for ask, n in parts)
+    return have_room(tuple(each), room)

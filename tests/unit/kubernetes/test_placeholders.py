@@ -167,3 +167,21 @@ def test_a_gang_that_all_nodes_could_not_hold_in_its_time(style: str, runs: set[
         cluster.gone(name)
     cluster.node("n2", "4")
     assert cluster.acts() == []
+
+
+def test_a_gang_whose_groups_have_no_room_side_by_side_takes_none() -> None:
+    """Each of its groups would fit on the nodes by itself, and so would all of it in sum."""
+    cluster = Cluster()
+    for name in ("n1", "n2"):
+        cluster.node(name, "4")
+    sizes = {"w": (2, "3"), "x": (1, "1500m")}
+    gang = [{"name": name, "minMember": n, "minResource": {"cpu": cpu}} for name, (n, cpu) in sizes.items()]
+    member(cluster, "m0", json.dumps(gang))
+    make(cluster, cluster.acts())
+    acts = cluster.acts()
+    said = "its 3 pods have no room side by side: the nodes are too small, or too few suit them"
+    words = f"Unschedulable: the gang of application job reserves its room: 0 of 3 have it; {said}"
+    assert set(told(acts).values()) == {words}
+    assert cluster.used("n1") == cluster.used("n2") == 0
+    cluster.node("n2", "5")
+    assert len(binds(cluster.acts())) == 3
