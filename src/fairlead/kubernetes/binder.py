@@ -124,7 +124,7 @@ class Binder:
         """Of what was decided: what is tried on and on, by identity."""
         self._probes: dict[tuple[str, str, str], str] = {}
         """The one placeholder that is tried of each group whose placeholders are refused; the others wait for it."""
-        self._talk = EventCorrelator()
+        self._talk = EventCorrelator(self.do)
         self.events = EventQueue(self._record)
         self._numbers = self._chance.randrange(2**40)
         self._stopped = False
@@ -149,6 +149,8 @@ class Binder:
             self.events.put(act, self._stamp())
             return
         key = _object(act).uid
+        if isinstance(act, acts.Bind):
+            self._talk.overtaken(key)
         self._decided += isinstance(act, DECIDED)
         waiting = self._queues.get(key)
         if isinstance(act, acts.DropPlaceholder) and waiting is None:
