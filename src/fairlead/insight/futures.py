@@ -19,6 +19,7 @@ from fairlead.core.model.conditions import Outcome
 from fairlead.core.model.decisions import Allocated, ApplicationChanged, Decision, Evict, Retried
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Event, Release, RemoveApplication
 from fairlead.core.model.lifecycle import State
+from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN
 from fairlead.insight.runtimes import WORK, Gangs, made_anew
 from fairlead.insight.trial import Name, leaving
@@ -81,9 +82,10 @@ class _Future(VirtualTime):
     """One future being played.
 
     What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
-    one, else its owner submits it again at once. It then begins anew and takes the time that it would have taken. So
-    does a placeholder, whose gang stands whole only with all of them. Where the time of a gang is over its work comes
-    instead, and each starts by itself; or it comes again at once, where its owner does so.
+    one, else its owner submits it again at once; a job of a cluster that needs so many pods at least, and has fewer then,
+    stops and comes again as a whole. It begins anew and takes the time that it would have taken. So does a placeholder,
+    whose gang stands whole only with all of them. Where the time of a gang is over its work comes instead, and each
+    starts by itself; or it comes again at once, where its owner does so.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class _Future(VirtualTime):
                     self._note_placeholders(name, (ask.spec for ask in app.asks.values()))
 
     def run(self, events: Sequence[Event], is_over: IsOver) -> Played:
-        for stopped in leaving(self.scheduler):
+        for stopped in sorted(leaving(self.scheduler), key=lambda each: each.cause is not Cause.PREEMPTED_BY_SCHEDULER):
             self._stops(stopped)
             if self.follow():
                 self.settle()
@@ -209,9 +211,10 @@ class _Future(VirtualTime):
         name = (told.partition, told.application, told.key)
         app = self._application(told.partition, told.application)
         ask = app.asks.get(told.key) if app is not None else None
-        end = self._ends_of.pop(name, None)
-        if end is not None:
-            end.call_off()
+        self._ends_not(name)
+        if told.cause is Cause.PREEMPTED_BY_SCHEDULER and app is not None and ask is not None and _loses_all(app, ask):
+            self._comes_as_a_whole(told.partition, app)
+            return
         is_retried = any(isinstance(each, Retried) for each in self.handle(told))
         if ask is None or is_retried or (ask.spec.retry is not None and not ask.spec.placeholder):
             return
@@ -224,6 +227,28 @@ class _Future(VirtualTime):
             self._comes_back(name, key)
             group = ask.spec.task_group if ask.spec.placeholder else ""
             self.handle(AddAsks((replace(made_anew(ask.spec, key), task_group=group),), told.partition))
+
+    def _ends_not(self, name: Name) -> None:
+        end = self._ends_of.pop(name, None)
+        if end is not None:
+            end.call_off()
+
+    def _comes_as_a_whole(self, part: str, app: Application) -> None:
+        """All work of a job stops and waits for the room of all of it; it takes as long as before."""
+        asks = []
+        for ask in [each for each in app.asks.values() if not each.spec.placeholder]:
+            name = (part, app.id, ask.key)
+            self._ends_not(name)
+            self._again += 1
+            key = f"{ask.key.partition(AGAIN)[0]}{AGAIN}{self._again}"
+            self._comes_back(name, f"{key}{WORK}")
+            self._first[part, app.id, key] = self._first[part, app.id, f"{key}{WORK}"]
+            asks.append(replace(made_anew(ask.spec, key), placeholder=True))
+        total = sum((ask.resources for ask in asks), NOTHING)
+        spec = replace(app.spec, placeholder_ask=total, gang_style="Hard")
+        self.gangs.falls_apart(part, app.id)
+        self.handle(RemoveApplication(app.id, part))
+        self.then(lambda: [self.handle(event) for event in (AddApplication(spec), AddAsks(tuple(asks), part))])
 
     def _comes_back(self, name: Name, new_key: str) -> None:
         """Under another key, and takes as long as before."""
@@ -302,3 +327,12 @@ class _Future(VirtualTime):
             became = Outcome.NOT_OK if is_bad else outcome
             for event in following(self.scheduler.cluster.partitions[partition], awaited, became):
                 self._happens(event)
+
+
+def _loses_all(app: Application, stopped: Ask) -> bool:
+    """Whether a job goes on with no fewer than so many, and has fewer without this one."""
+    least = app.spec.tags.get(TAG_GANG_COMES_AGAIN, "")
+    if stopped.spec.placeholder or not least.isdecimal():
+        return False
+    work = (ask for ask in app.asks.values() if not ask.spec.placeholder and ask is not stopped)
+    return sum(ask.node is not None and ask.evict_cause is None for ask in work) < int(least)

@@ -247,6 +247,10 @@ class Gangs:
         """Whether the gang of an application was whole, so that its work has come."""
         return (partition, application) in self._opened
 
+    def falls_apart(self, partition: str, application: str) -> None:
+        """All of it was stopped, and is to come together once more."""
+        self._opened.discard((partition, application))
+
     def complete(
         self, partition: str, app: Application, then: Callable[[], Iterable[Decision]] = tuple
     ) -> Standing | None:

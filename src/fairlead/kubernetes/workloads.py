@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddAsks, Cause, Event
 from fairlead.core.model.resources import NOTHING
-from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
 from fairlead.kubernetes.kept_room import ChangedNodes
@@ -182,7 +182,7 @@ class Workloads:
         informer, spec = self._informer, known.spec
         yield from informer.placeholders.expel(application.id)
         total = sum((ask.resources for ask in asks), NOTHING)
-        tags = {**application.tags, TAG_GANG_COMES_AGAIN: "true"}
+        tags = {**application.tags, **spec.tags}
         application = replace(
             application, tags=tags, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
         )
@@ -345,8 +345,8 @@ class Workloads:
     def declared_by(self, application: ApplicationSpec, name: str) -> ApplicationSpec:
         """How a pod declares the application of this name, with what its workload says of it."""
         known = self.store.of(name)
-        queue = known.spec.queue if known is not None else ""
-        return replace(application, id=name, queue=queue or application.queue)
+        queue, tags = (known.spec.queue, known.spec.tags) if known is not None else ("", {})
+        return replace(application, id=name, queue=queue or application.queue, tags={**application.tags, **tags})
 
     def obstacle(self, pod: KnownPod) -> tuple[str, str] | None:
         """Why a pod of a group may not enter yet: a code and a sentence."""

@@ -541,3 +541,26 @@ def test_what_waits_for_an_array_of_which_a_part_failed_knows_that_it_does_not_e
     runtimes = known(MINUTE)
     runtimes.not_well.add("w0")
     assert forecast(s, runtimes, draws=1, fork=False).starts["default", "next", "next"] == (start_ms,)
+
+
+@pytest.mark.parametrize(("least", "behind_ms"), [("2", 0), ("1", 10 * MINUTE)])
+def test_a_job_that_loses_a_pod_stops_as_a_whole_in_a_future(least: str, behind_ms: int) -> None:
+    """What waits has the room of its other pod at once. With as many as it needs it goes on."""
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule="priority")),)))
+    for node in "nm":
+        s.handle(AddNode(NodeSpec(id=node, capacity=Resources({"gpu": 1}))), 0)
+
+    def comes(app: str, *keys: str, priority: int, **tags: str) -> None:
+        spec = ApplicationSpec(id=app, queue="root.a", user="ann", tags={"name": "train", **tags})
+        one = AskSpec(application=app, key="", resources=Resources({"gpu": 1}), priority=priority)
+        s.handle(AddApplication(spec), 0)
+        s.handle(AddAsks(tuple(replace(one, key=key) for key in keys)), 0)
+        s.schedule(0)
+
+    comes("job", "j0", "j1", priority=2, **{TAG_GANG_COMES_AGAIN: least})
+    comes("behind", "b", priority=1)
+    comes("urgent", "u", priority=9)
+    told = forecast(s, known(10 * MINUTE), draws=1)
+    assert told.expected(("default", "urgent", "u")).median_ms == 0
+    assert told.expected(("default", "behind", "b")).median_ms == behind_ms

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from driven_cluster import Cluster, binds
-from driven_jobs import QUEUES, Jobs, end, records, suspensions
+from driven_jobs import QUEUES, Jobs, at_work, end, records, suspensions
 
 from fairlead.config import load_text
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN
 from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.translate import identity
@@ -246,3 +247,15 @@ def test_room_that_a_job_was_let_go_for_is_given_back_after_a_while_and_tried_fo
         cluster.gone(name)
     cluster.driver.try_again(uid, cluster.now)
     assert binds(cluster.acts()).keys() == {"train-0", "train-1"}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_forecasts_know_with_how_many_pods_a_job_goes_on(is_restarted: bool) -> None:
+    """It is suspended with fewer, and comes again as a whole."""
+    cluster = at_work(2)
+    if is_restarted:
+        cluster.restarted(QUEUES)
+        cluster.acts()
+    applications = cluster.driver.scheduler.cluster.partitions["default"].applications
+    (app,) = [each for each in applications.values() if any(key.startswith("u-train") for key in each.asks)]
+    assert app.spec.tags[TAG_GANG_COMES_AGAIN] == "2"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from fairlead.core.model.constraints import IN, NOT_IN
-from fairlead.core.model.specs import ApplicationSpec, AskSpec
+from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
 from fairlead.kubernetes.kinds import JOB_SETS, JOBS, VOLCANO_GROUPS, Kind
@@ -79,6 +79,11 @@ class WorkloadSpec:
     def least(self) -> int:
         """With fewer pods it cannot run."""
         return self.min_member + sum(pods.count for pods in self.pod_sets)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What forecasts know of its application: it comes again, and a job does so as a whole, with this `least`."""
+        return {TAG_GANG_COMES_AGAIN: "true" if self.suspended is None else str(self.least)}
 
     def is_followed(self, part: str, how: str) -> bool:
         """Whether a pod of this pod set that ended so (`succeeded` or `failed`) may be followed by another one."""
