@@ -114,8 +114,10 @@ def without_numbers(text: str) -> str:
 
 
 def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
-    """Pods that wait and do not say why, or for another reason; and those with a place that is not theirs."""
-    driver, found = control_loop.driver, []
+    """Pods that wait and do not say why, or for another reason; and those with a place that is not theirs. What one is
+    about to say, once its reason has come and gone often enough, is not looked at.
+    """
+    driver, found, held = control_loop.driver, list[str](), control_loop._binder._talk._held
     informer, moment = driver.informer, ClusterMoment(driver)
     for pod in pods_of(driver):
         thing = server.one("pods", pod.name.name, pod.name.namespace)
@@ -129,7 +131,7 @@ def said_wrongly(control_loop: ControlLoop, server: Server) -> list[str]:
             why = informer.pod_store.with_names(reason.sentence()) if reason is not None else ""
         if pod.books is Books.PLACED or not why or said.get("status") != "False":
             found.append(f"{pod.name} is {pod.books} on {pod.node!r} for {why!r} and says {said}")
-        elif without_numbers(said["message"]) not in ("lacks room", without_numbers(why)):
+        elif pod.name.uid not in held and without_numbers(said["message"]) not in ("lacks room", without_numbers(why)):
             found.append(f"{pod.name} says {said['message']!r}, and it is {why!r}")
         asked = informer.pod_store.with_names(moment.why(str(pod.name)).sentence)
         # (Of a gang that waits it is said how many of its placeholders have a node.)
@@ -151,7 +153,9 @@ def gathers(driver: Driver) -> bool:
     if any(node.reservations for node in driver.scheduler.cluster.partitions["default"].nodes.nodes.values()):
         return True
     stand_ins = any(p.books is Books.PLACED for p in informer.pod_store.by_uid.values() if p.name.stands_for)
-    return stand_ins or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
+    # (A job that was let go and is too large by now waits, and goes on after a restart.)
+    let_go = any(w.is_too_large and w.spec.suspended is False for w in informer.workloads.store.by_uid.values())
+    return stand_ins or let_go or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
 
 
 def tried_anew(driver: Driver) -> bool:
