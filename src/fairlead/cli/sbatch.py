@@ -24,6 +24,8 @@ _ONE_LETTER: Final = {
     "-S": "core-spec", "-s": "oversubscribe", "-t": "time", "-v": "verbose", "-W": "wait", "-w": "nodelist",
     "-x": "exclude",
 }  # fmt: skip
+_UNDOCUMENTED: Final = {"tasks-per-node": "ntasks-per-node"}
+"""Other words that `sbatch` takes, and many scripts have (`--tasks` for short)."""
 _FLAGS: Final = frozenset({
     "contiguous", "exclusive", "get-user-env", "hold", "kill-on-invalid-dep", "no-kill", "no-requeue", "overcommit",
     "oversubscribe", "parsable", "quiet", "requeue", "spread-job", "test-only", "use-min-nodes", "verbose", "wait",
@@ -61,9 +63,10 @@ def full_name(option: str) -> str:
     if not option.startswith("--"):
         return _ONE_LETTER.get(option, "")
     known = {*_ONE_LETTER.values(), *_FLAGS, *_SAME, *_OTHERWISE, *_ADVICE, *_CORES, *_MAIL_OPTIONS, *_MORE}
+    known |= _UNDOCUMENTED.keys()
     name = option.removeprefix("--")
     found = [name] if name in known else [each for each in known if each.startswith(name)]
-    return found[0] if len(found) == 1 else ""
+    return _UNDOCUMENTED.get(found[0], found[0]) if len(found) == 1 else ""
 
 
 def takes_value(name: str) -> bool:

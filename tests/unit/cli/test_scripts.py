@@ -272,6 +272,8 @@ FLAGS = frozenset(TARGETS.split())
     [
         ("-c 4", "--cpu 4"),
         ("-n 4 --cpus-per-task=2", "--cpu 8"),
+        ("--tasks-per-node=4", "--cpu 4"),
+        ("--tasks 3 -c 2", "--cpu 6"),
         ("--mem=8G", "--memory 8192Mi"),
         ("--mem=500", "--memory 500Mi"),
         ("--mem=2048K", "--memory 2Mi"),
