@@ -1,22 +1,25 @@
-"""The directives at the head of a script: `#FAIRLEAD --cpu 4`, `#SBATCH -c 4`.
+"""The directives at the head of a script: `#FAIRLEAD --cpu 4`, `#SBATCH -c 4`, `#PBS -l ncpus=4`.
 
 Decides which lines are directives and what they say, by the options of the command itself. Never reads a file.
-Invariant: a directive counts only before the first command of the script; ours count more than those of Slurm.
+Invariant: a directive counts only before the first command of the script; ours count more than those for others, of
+which one scheduler's count alone.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from fairlead.cli import jobfields, sbatch
+from fairlead.cli import jobfields, qsub, sbatch
 from fairlead.cli.app import Failure, complain, wrong_usage
 from fairlead.cli.scripts import by_source, fields_of, joined
 
-_OURS, _SLURMS = "#FAIRLEAD", "#SBATCH"
+_OURS = "#FAIRLEAD"
+_THEIRS: Final = (sbatch.Options, qsub.Pbs, qsub.GridEngine)
+"""Those of others; where a script has lines for several, the first of them counts."""
 _NOT_IN_SCRIPTS = frozenset(
     {"file", "output", "quiet", "ignore_directives", "pty", "detach_keys", "socket", "url", "context", "ca"}
 )
@@ -34,19 +37,18 @@ def read_directives(
     stated: dict[str, Any] = {}
     others: dict[str, Any] = {}
     places: dict[str, str] = {}
-    batch = sbatch.Options()
+    batch = _for_whom(path, text)
     unread: list[str] = []
     ours: list[tuple[str, list[str]]] = []
-    for number, line, counts in _directives(text):
+    for number, line, counts in _directives(text, batch):
         where = f"{path}:{number}"
         if not counts:
             unread.append(str(number))
             continue
-        words = _words(line, where)
         if line.startswith(_OURS):
-            ours.append((where, words))
+            ours.append((where, _words(_without_comment(line.removeprefix(_OURS)), where, comments=False)))
         else:
-            batch.add(words, where)
+            batch.add(_words(line.removeprefix(batch.named), where, comments=True), where)
     for where, words in (*batch.translated(_flags(command)), *ours):
         params = _parsed(command, words, where)
         names = {field.name for field in jobfields.FIELDS} | {"env_file", "export"}
@@ -59,31 +61,45 @@ def read_directives(
         others |= {name: value for name, value in params.items() if name not in names}
     if unread:
         complain(f"{path}: directives after the first command mean nothing: line {', '.join(unread)}")
-    if unlike := next((each for each in batch.unknown if ": --dependency=" in each), ""):
-        raise wrong_usage(f"{unlike}; without it the job would not wait; --ignore-directives reads none")
+    if batch.unlike_dependency:
+        said = "without it the job would not wait; --ignore-directives reads none"
+        raise wrong_usage(f"{batch.unlike_dependency}; {said}")
     if batch.unknown:
-        complain(
-            f"{path}: {len(batch.unknown)} of its #SBATCH options mean nothing here; --ignore-directives reads none",
-            batch.unknown,
-        )
+        named = f"{len(batch.unknown)} of its {batch.named} options mean nothing here; --ignore-directives reads none"
+        complain(f"{path}: {named}", batch.unknown)
     return stated, others, places
 
 
-def _directives(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Number and text of each directive, and whether it stands before the first command."""
+def _for_whom(path: str, text: str) -> sbatch.Options:
+    """What reads the lines for another scheduler."""
+    lines = text.splitlines()
+    found = [each() for each in _THEIRS if any(_begins(line, each.named) for line in lines)]
+    if len(found) > 1:
+        complain(f"{path}: its {found[0].named} lines count, and those for other schedulers do not")
+    return found[0] if found else sbatch.Options()
+
+
+def _begins(line: str, named: str) -> bool:
+    rest = line.removeprefix(named)
+    # `#$` begins comments of many kinds.
+    return line.startswith(named) and (rest.lstrip()[:1] == "-" if named == "#$" else rest[:1] in ("", " ", "\t"))
+
+
+def _directives(text: str, batch: sbatch.Options) -> Iterator[tuple[int, str, bool]]:
+    """Number and text of each directive, and whether it counts where it stands."""
     head = True
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith((_OURS, _SLURMS)) and line.removeprefix(_OURS).removeprefix(_SLURMS)[:1] in ("", " ", "\t"):
+        if _begins(line, _OURS):
             yield number, line, head
+        elif _begins(line, batch.named):
+            yield number, line, head or batch.anywhere
         elif line.strip() and not line.lstrip().startswith("#"):
             head = False
 
 
-def _words(line: str, where: str) -> list[str]:
+def _words(text: str, where: str, *, comments: bool) -> list[str]:
     try:
-        if line.startswith(_OURS):
-            return shlex.split(_without_comment(line.removeprefix(_OURS)))
-        return shlex.split(line.removeprefix(_SLURMS), comments=True)
+        return shlex.split(text, comments=comments)
     except ValueError as error:
         raise wrong_usage(f"{where}: {error}") from None
 

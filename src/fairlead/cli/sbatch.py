@@ -10,7 +10,7 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from fairlead.cli.app import wrong_usage
 from fairlead.wire.patterns import checked
@@ -77,10 +77,17 @@ def takes_value(name: str) -> bool:
 class Options:
     """The options of one script."""
 
+    named: ClassVar = "#SBATCH"
+    """How the lines begin."""
+    anywhere: ClassVar = False
+    """Whether they count after the first command too."""
+
     def __init__(self) -> None:
         self.unknown: list[str] = []
         """Those that mean nothing here: where, what, and what to do."""
-        self._given: list[tuple[str, str, str]] = []
+        self.unlike_dependency = ""
+        """That of them without which the job would not wait."""
+        self._given: list[tuple[str, str, str, str]] = []
         self._texts: dict[str, str] = {}
 
     def add(self, words: Words, where: str) -> None:
@@ -98,12 +105,16 @@ class Options:
                 equals = value
             if not equals and name not in _FLAGS and rest and not rest[0].startswith("-"):
                 value = rest.pop(0)
-            self._given.append((name, value, where))
-            self._texts[name] = value
+            self.take(name, value, where, f"--{name}={value}" if value else f"--{name}")
+
+    def take(self, name: str, value: str, where: str, shown: str) -> None:
+        """Take one option by its long name; `shown`: how it was written."""
+        self._given.append((name, value, where, shown))
+        self._texts[name] = value
 
     def translated(self, flags: frozenset[str]) -> Iterator[tuple[str, Words]]:
         """The place and the words of each option that means something here; `flags`: what `submit` knows."""
-        for name, value, where in self._given:
+        for name, value, where, shown in self._given:
             if name == "mail-type" and (others := set(value.upper().split(",")) - _MAIL_TYPES):
                 said = "a message comes at BEGIN, END and FAIL (ALL), and of parts with ARRAY_TASKS"
                 self.unknown.append(f"{where}: --mail-type={','.join(sorted(others))}: {said}")
@@ -113,12 +124,13 @@ class Options:
             except Unlike as unlike:
                 words, advice = None, str(unlike)
             if words is None or any(each not in flags for each in words[::2]):
-                shown = f"--{name}={value}" if value else f"--{name}"
                 self.unknown.append(f"{where}: {shown}: {advice}")
+                if name == "dependency":
+                    self.unlike_dependency = self.unknown[-1]
             elif words:
                 if name in _TYPED and (kind := _type_of(name, value)):
                     said = f"devices are chosen by number alone, so {kind} is passed over"
-                    self.unknown.append(f"{where}: --{name}={value}: {said}")
+                    self.unknown.append(f"{where}: {shown}: {said}")
                 yield where, words
 
     def _words(self, name: str, value: str) -> Words | None:
@@ -143,7 +155,7 @@ class Options:
 
     def _is_first(self, name: str, names: frozenset[str]) -> bool:
         """Whether this one of several options that mean one thing together was given first."""
-        return next(each for each, _, _ in self._given if each in names) == name
+        return next(each for each, *_ in self._given if each in names) == name
 
     def _tasks(self) -> int:
         return _number(self._texts.get("ntasks") or self._texts.get("ntasks-per-node") or "1")
@@ -243,7 +255,7 @@ def _dependency(text: str) -> Words:
         if kind == "aftercorr" and re.fullmatch(r"\w+", keys):
             found += ["--after-ok", f"{keys}.%a"]
             continue
-        if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*", keys):
+        if kind not in _AFTER or not re.fullmatch(r"[\w.]+(:[\w.]+)*(\.%a)?", keys):
             raise Unlike("say --after, --after-ok, --after-any or --after-not-ok KEY; all that is given has to be so")
         # A part of an array is `12_7` in Slurm.
         found += [_AFTER[kind], re.sub(r"\b(\d+)_(\d+)\b", r"\1.\2", keys).replace(":", ",")]

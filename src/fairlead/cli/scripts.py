@@ -89,7 +89,7 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
             raise wrong_usage(f"{said}; write #!/bin/sh in its first line, or: -- sh {path}")
         return None
     if dashes:
-        if directives and (b"\n#SBATCH " in content or b"\n#FAIRLEAD " in content):
+        if directives and any(each in content for each in (b"\n#SBATCH ", b"\n#FAIRLEAD ", b"\n#PBS ", b"\n#$ -")):
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
     return _checked(ctx, words, path, content, directives=directives)

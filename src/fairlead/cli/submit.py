@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import app, jobfields, named_jobs, render, scripts, slurm_variables
+from fairlead.cli import app, foreign_variables, jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
@@ -229,7 +229,7 @@ command_argument = click.argument(
 )
 @singleton_option
 @click.option("--quiet", is_flag=True, help="Print nothing; with --wait, not the output of the job either.")
-@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
+@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD, #SBATCH, #PBS and #$ lines of a script.")
 @key_output
 @connected
 def submit(
@@ -297,8 +297,8 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
         if where := places.get(wrong.message.partition(":")[0]):
             raise wrong_usage(f"{where}: {wrong.message}") from None
         raise
-    if directives and (variables := slurm_variables.read_by(script.text, job.body.get("env", {}))):
-        complain(f"{script.words[0]} reads variables of Slurm, which are not set here:", variables)
+    if directives and (variables := foreign_variables.read_by(script.text, job.body.get("env", {}))):
+        complain(f"{script.words[0]} reads variables of other schedulers, which are not set here:", variables)
     return Described(job.where, job.body | {"script": script.text}), script.others
 
 

@@ -446,7 +446,7 @@ def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run)
     )
     assert run("submit", "--env", "SLURM_PROCID=0", "--ignore-directives", "job.sh").stderr == ""
     assert run("submit", "--env", "SLURM_LOCALID=0", "job.sh").stderr.splitlines() == [
-        "fairlead: job.sh reads variables of Slurm, which are not set here:",
+        "fairlead: job.sh reads variables of other schedulers, which are not set here:",
         "  SLURM_ARRAY_TASK_ID is FAIRLEAD_ARRAY_INDEX",
         "  SLURM_JOB_ID is FAIRLEAD_KEY",
         "  SLURM_PROCID is nothing here; --env SLURM_PROCID=VALUE sets it",

@@ -1,0 +1,50 @@
+"""The variables that Slurm, PBS, Grid Engine and LSF give a job, in a script that reads them: what they are here.
+
+Decides what is said of each. Never sets one: programs that find some take it that all of that scheduler is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from typing import Final
+
+_USED = re.compile(r"\b(?:SLURM|PBS|SGE|LSB)_[A-Z][A-Z0-9_]*\b")
+_READ = re.compile(r"\$\{?(JOB_ID|JOB_NAME|NSLOTS|NHOSTS|PE_HOSTFILE|TASK_ID|QUEUE|NCPUS|LS_SUBCWD|TMPDIR)\b")
+"""Names that others may use for something else."""
+_LINES = re.compile(r"^#(?:SBATCH|PBS|BSUB|\$)\s*-", re.MULTILINE)
+_SET = re.compile(r"(?:^|[;\s])(?:export[ \t]+)?([A-Z][A-Z0-9_]*)=", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_DIRECTORY: Final = "the directory that the job begins in, $PWD"
+_HERE: Final = {
+    "FAIRLEAD_KEY": "SLURM_JOB_ID SLURM_JOBID PBS_JOBID JOB_ID LSB_JOBID",
+    "FAIRLEAD_NAME": "SLURM_JOB_NAME PBS_JOBNAME JOB_NAME LSB_JOBNAME",
+    "FAIRLEAD_QUEUE": "SLURM_JOB_PARTITION PBS_QUEUE PBS_O_QUEUE QUEUE LSB_QUEUE",
+    "FAIRLEAD_CPU": "SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_JOB_CPUS_PER_NODE PBS_NP PBS_NUM_PPN NCPUS NSLOTS "
+    "LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS",
+    "FAIRLEAD_MEMORY, in bytes": "SLURM_MEM_PER_NODE",
+    "FAIRLEAD_ARRAY_KEY": "SLURM_ARRAY_JOB_ID PBS_ARRAY_ID",
+    "FAIRLEAD_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID PBS_ARRAYID PBS_ARRAY_INDEX SGE_TASK_ID TASK_ID LSB_JOBINDEX",
+    "FAIRLEAD_ARRAY_COUNT": "SLURM_ARRAY_TASK_COUNT",
+    "FAIRLEAD_ARRAY_FIRST": "SLURM_ARRAY_TASK_MIN SGE_TASK_FIRST",
+    "FAIRLEAD_ARRAY_LAST": "SLURM_ARRAY_TASK_MAX SGE_TASK_LAST LSB_JOBINDEX_END",
+    "FAIRLEAD_ARRAY_STEP": "SLURM_ARRAY_TASK_STEP SGE_TASK_STEPSIZE LSB_JOBINDEX_STEP",
+    "one less than FAIRLEAD_ATTEMPT": "SLURM_RESTART_COUNT",
+    _DIRECTORY: "SLURM_SUBMIT_DIR PBS_O_WORKDIR SGE_O_WORKDIR LS_SUBCWD",
+    "always 1 here": "SLURM_NNODES SLURM_JOB_NUM_NODES NHOSTS PBS_NUM_NODES",
+    "what $(mktemp -d) makes": "TMPDIR SLURM_TMPDIR",
+}
+"""What each is here."""
+
+
+def read_by(script: str, given: Container[str]) -> list[str]:
+    """What is to be said of each that a script reads and does not set; `given`: variables that it gets."""
+    text = _COMMENT.sub("", script)
+    ours = set(_SET.findall(text))
+    names = [*_USED.findall(text), *(_READ.findall(text) if _LINES.search(script) else ())]
+    return [_said(name) for name in dict.fromkeys(names) if name not in ours and name not in given]
+
+
+def _said(name: str) -> str:
+    found = next((ours for ours, theirs in _HERE.items() if name in theirs.split()), "")
+    return f"{name} is {found}" if found else f"{name} is nothing here; --env {name}=VALUE sets it"
