@@ -21,7 +21,7 @@ from docs.foreign_tables import PAGES, Row, codes, every_option, pages, rows, un
 from testbed.nursery import Nursery
 from testbed.unix_socket import wait_until_served
 
-from fairlead.cli import qsub, sbatch
+from fairlead.cli import bsub, qsub, sbatch
 from fairlead.cli.jobfields import described
 from fairlead.cli.main import app
 from fairlead.cli.scripts import by_source, fields_of
@@ -177,18 +177,19 @@ def test_what_lines_are_understood_is_in_the_table() -> None:
     assert {*sbatch._ADVICE, *sbatch._ONE_LETTER.values(), *sbatch._FLAGS} <= manual
 
 
-@pytest.mark.parametrize("row", rows("qsub"), ids=str)
-def test_a_line_for_pbs_or_grid_engine_becomes_what_the_table_says(row: Row) -> None:
+@pytest.mark.parametrize("row", [*rows("qsub"), *rows("bsub")[1:]], ids=str)
+def test_a_line_for_pbs_grid_engine_or_lsf_becomes_what_the_table_says(row: Row) -> None:
     second = (PAGES / "qsub.md").read_text().partition("| Grid Engine |")[0].count("\n")
     for text in row.theirs:
-        options = (qsub.GridEngine if row.line > second else qsub.Pbs)()
-        options.add(shlex.split(text), "x:1")
+        of_qsub = qsub.GridEngine if row.line > second else qsub.Pbs
+        options = of_qsub() if row.page == "qsub" else bsub.Options()
+        options.add(shlex.split(text.replace("KEY", "12")), "x:1")
         words = [word for _, found in options.translated(FLAGS) for word in found]
         if not row.is_here or "not in a script" in row.why:
             assert (words, len(options.unknown)) == ([], 1 + text.count(" -l ")), text
             continue
         assert not options.unknown, text
-        typed = shlex.split(row.ours[0])[2:-2]
+        typed = shlex.split(row.ours[0].replace("KEY", "12"))[2:-2]
         if not text.startswith(("-J 1-10:2", "-l select")):  # The row shows its like.
             assert meaning(words) == meaning(typed), text
 
@@ -304,6 +305,7 @@ def desk(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     directory = tmp_path_factory.mktemp("d")
     (directory / "queues.yaml").write_text(QUEUES)
     (directory / "FILE").write_text("one\n")
+    (directory / "job.sh").write_text("#!/bin/sh\n")
     (directory / "FILE.jsonl").write_text('{"command": "true"}\n')
     places = ("--config", "queues.yaml", "--state", "state", "--socket", "s", "--no-tcp")
     amounts = [word for each in ("cpu=4", "gpu=8", "licence=8", "memory=64Gi") for word in ("--resource", each)]

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import click
 
-from fairlead.cli import jobfields, qsub, sbatch
+from fairlead.cli import bsub, jobfields, qsub, sbatch
 from fairlead.cli.app import Failure, complain, wrong_usage
 from fairlead.cli.scripts import by_source, fields_of, joined
 
 _OURS = "#FAIRLEAD"
-_THEIRS: Final = (sbatch.Options, qsub.Pbs, qsub.GridEngine)
+_THEIRS: Final = (sbatch.Options, qsub.Pbs, bsub.Options, qsub.GridEngine)
 """Those of others; where a script has lines for several, the first of them counts."""
 _NOT_IN_SCRIPTS = frozenset(
     {"file", "output", "quiet", "ignore_directives", "pty", "detach_keys", "socket", "url", "context", "ca"}

@@ -21,7 +21,7 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kKmMgGtT]?)([bBwW]?)")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _MAIL: Final = {"b": "BEGIN", "e": "END", "a": "FAIL", "s": "suspended", "n": "NONE", "p": "NONE", "f": "FAIL"}
 _NODE_SELECTOR: Final = "say --node-selector NAME=VALUE (`fairlead nodes`), or leave it out"
-_DECLARED: Final = "say --resource NAME=N (`fairlead nodes`), or leave it out"
+DECLARED: Final = "say --resource NAME=N (`fairlead nodes`), or leave it out"
 
 
 class Pbs(sbatch.Options):
@@ -132,7 +132,7 @@ class Pbs(sbatch.Options):
         elif name in ("vmem", "pvmem", "file", "cput", "pcput"):
             raise Unlike("say walltime and mem, or leave it out")
         else:
-            raise Unlike(_DECLARED if amount.isdecimal() else _NODE_SELECTOR)
+            raise Unlike(DECLARED if amount.isdecimal() else _NODE_SELECTOR)
 
 
 _GPUS: Final = frozenset({"ngpus", "gpus", "gpu", "ngpu", "gpu_card"})
@@ -342,7 +342,7 @@ class GridEngine(Pbs):
         elif name == "s_rt":
             raise Unlike("say h_rt, and #FAIRLEAD --grace for how long it may go on after SIGTERM")
         else:
-            raise Unlike(_DECLARED if amount.isdecimal() else _NODE_SELECTOR)
+            raise Unlike(DECLARED if amount.isdecimal() else _NODE_SELECTOR)
 
 
 _AT_ONCE: Final = "tc"

@@ -23,6 +23,7 @@ _DASHES = "fairlead.dashes"
 INPUT = "-"
 """The word for a script on standard input, as `sbatch <<END` has it."""
 _PIPED = "standard input"
+_DIRECTIVES = (b"\n#FAIRLEAD ", b"\n#SBATCH ", b"\n#PBS ", b"\n#BSUB ", b"\n#$ -")
 
 
 class Script(NamedTuple):
@@ -89,7 +90,7 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
             raise wrong_usage(f"{said}; write #!/bin/sh in its first line, or: -- sh {path}")
         return None
     if dashes:
-        if directives and any(each in content for each in (b"\n#SBATCH ", b"\n#FAIRLEAD ", b"\n#PBS ", b"\n#$ -")):
+        if directives and any(each in content for each in _DIRECTIVES):
             complain(f"{path} has directives; they count only where no -- stands before it")
         return None
     return _checked(ctx, words, path, content, directives=directives)

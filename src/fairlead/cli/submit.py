@@ -229,7 +229,11 @@ command_argument = click.argument(
 )
 @singleton_option
 @click.option("--quiet", is_flag=True, help="Print nothing; with --wait, not the output of the job either.")
-@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD, #SBATCH, #PBS and #$ lines of a script.")
+@click.option(
+    "--ignore-directives",
+    is_flag=True,
+    help="Read no lines of a script that begin with #FAIRLEAD, #SBATCH, #PBS, #BSUB or #$.",
+)
 @key_output
 @connected
 def submit(
