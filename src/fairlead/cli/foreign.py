@@ -37,7 +37,7 @@ OPTIONS: Final = {
     "ls": _OF_LISTS | _BY_STATE | {
         "--format": "--columns", "-O": "--columns", "--Format": "--columns", "-S": "--sort", "--iterate": "--interval",
         "--noheader": "--no-header", "-h": "--no-header", "-r": "--parts", "--array": "--parts", "-l": "-o wide",
-        "--long": "-o wide", "-j": "KEY", "--jobs": "KEY", "--priority": "--sort queue,-priority", "-P":
+        "--long": "-o wide", "-j": "KEY KEY", "--jobs": "KEY KEY", "--priority": "--sort queue,-priority", "-P":
         "--sort queue,-priority", "--start": "`fairlead when KEY`", "-w": "`fairlead nodes --jobs`",
         "--nodelist": "`fairlead nodes --jobs`",
     },

@@ -34,6 +34,7 @@ _HISTORY_SHOWN = 12
 _LS_EXAMPLES = """
 fairlead ls
 fairlead ls 12 --state failed      (parts of an array)
+fairlead ls 12 13 17.4 --no-header --columns key,state
 fairlead ls -a --user ann --state failed
 fairlead ls --name 'train-*' --tag project=apollo --tag stage
 fairlead ls --columns key,name,started,reason --sort -priority,name --interval 5
@@ -42,7 +43,7 @@ fairlead ls --json | jq -r '.[] | select(.state == "waiting") | .key + " " + .re
 
 
 @app.command("ls", examples=_LS_EXAMPLES)
-@click.argument("keys", nargs=-1, metavar="[KEY]", help="Only the parts of this array, or some: 12, 12.5-9.")
+@click.argument("keys", nargs=-1, metavar="[KEY...]", help="Only these jobs, or parts of arrays: 12, 12.5-9.")
 @click.option("--parts", is_flag=True, help="Every part of arrays, in place of a line for each array.")
 @click.option("--all", "-a", "every", is_flag=True, help=f"All that ended too, not just the last {_ENDED_SHOWN}.")
 @state_option(LIVE_STATES + ENDED_STATES)
@@ -67,9 +68,7 @@ def ls(client: Client, keys: tuple[str, ...], interval: float | None, **given: A
     how long it has waited, or has run. As JSON, YAML or names every job is printed; each has key, name, queue, user,
     priority, state, node, exit_code, signal, reason, submitted_at_ms, started_at_ms, ended_at_ms, resources, parts.
     """
-    if len(keys) > 1:
-        raise app.wrong_usage(f"ls: lists one job or array; `fairlead show {' '.join(keys)}` shows several")
-    given["array"] = keys[0] if keys else None
+    given["keys"] = keys
     if interval is None:
         _list(client, **given)
     else:
@@ -95,6 +94,7 @@ def _list_again_and_again(client: Client, interval: float, given: dict[str, Any]
 
 def _list(
     client: Client,
+    keys: tuple[str, ...],
     every: bool,
     state: tuple[str, ...],
     namespace: str | None,
@@ -108,23 +108,24 @@ def _list(
     """`timed`: the moment stands above it."""
     shown = chosen(columns) if columns is not None else None
     by |= {"namespace": namespace} if namespace is not None else {}
-    found = sorted(jobs_of(client, by, state), key=_by_key)
+    named = {job.key: job for key in keys or (None,) for job in jobs_of(client, by | {"array": key}, state)}
+    found = sorted(named.values(), key=_by_key)
     if timed:
         print(render.moment(render.now_ms()))
     if sort is not None:
         found = in_order(found, sort)
     if render.write_names(found, "key", output) or render.write_value(found, output):
         return
-    if not found and (state or given(by)):
+    if not found and (state or keys or given(by)):
         app.complain("no job is like that")
     screen = Screen.of(wide=output == "wide")
     live = [job for job in found if job.state in LIVE_STATES]
     ended = sorted(
         (job for job in found if job.state not in LIVE_STATES), key=lambda job: (job.ended_at_ms or 0, *_by_key(job))
     )
-    hidden = 0 if every or state or by["array"] is not None else max(0, len(ended) - _ENDED_SHOWN)
+    hidden = 0 if every or state or keys else max(0, len(ended) - _ENDED_SHOWN)
     left_out = {job.key for job in ended[:hidden]}
-    if sort is not None or by["array"] is not None:
+    if sort is not None or keys:
         rows = [job for job in found if job.key not in left_out]
     else:
         rows = [*ended[hidden:], *live]

@@ -343,3 +343,10 @@ def test_a_message_obeys_no_control_characters(service: Any, run: Callable[..., 
     service.on("GET", "/jobs/1/logs", b"")
     result = run("wait", "--started", "2\x1b[2J")
     assert result.stderr == "fairlead: there is no job 2\\x1b[2J\n"
+
+
+def test_several_jobs_are_listed_in_one_call(filled: Any, run: Callable[..., Any]) -> None:
+    """As `squeue -j 2,1` and `sacct -j` do for scripts that watch their jobs; each of them once."""
+    filled.on("GET", "/jobs", lambda request: {"jobs": [filled.jobs[request.query["array"]]], "next": None})
+    result = run("ls", "3", "1", "1", "--no-header", "--columns", "key,state")
+    assert [line.split() for line in result.stdout.splitlines()] == [["1", "running"], ["3", "failed"]]
