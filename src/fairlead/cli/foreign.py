@@ -1,4 +1,4 @@
-"""Words of Slurm, pueue and others that are typed here by habit, and what they are here.
+"""Words of Slurm, PBS, Grid Engine, LSF, pueue and others that are typed here by habit, and what they are here.
 
 Decides what is said beside "no such command" and "no such option". Never understands such a word as if it were one of
 ours: what means nearly the same would surprise. Invariant: each word that is named here is one.
@@ -18,6 +18,11 @@ COMMANDS: Final = {
     "remove": "cancel", "rm": "cancel", "delete": "cancel", "log": "logs", "follow": "logs -f", "tail": "logs -f",
     "pause": "suspend", "start": "resume", "stash": "hold", "enqueue": "release", "restart": "rerun", "edit": "update",
     "env": "update --env", "send": "attach", "switch": "priority", "group": "queues", "parallel": "config apply",
+    "qsub": "submit", "bsub": "submit", "qstat": "ls", "bjobs": "ls", "qdel": "cancel", "bkill": "cancel",
+    "qhold": "hold", "qrls": "release", "qalter": "update", "bmod": "update", "bstop": "suspend", "bresume": "resume",
+    "qacct": "ls -a", "bacct": "ls -a", "bhist": "show --history", "bpeek": "logs -f", "qhost": "nodes",
+    "bhosts": "nodes", "pbsnodes": "nodes", "bqueues": "queues", "qlogin": "run --pty", "qrsh": "run --pty",
+    "seff": "show", "tsp": "submit", "ts": "submit",
     "history": "show --history", "queue": "queues", "node": "nodes", "info": "show", "explain": "why",
 }  # fmt: skip
 """What is typed elsewhere, and the command here that does most of it."""

@@ -82,3 +82,12 @@ def test_no_option_is_named_that_the_command_has_not(run: Callable[..., Any], ty
     assert failed.exit_code == 2
     assert "no such option" in failed.stderr
     assert "here" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("qsub", "submit"), ("bjobs", "ls"), ("qdel", "cancel"), ("tsp", "submit")]
+)
+def test_commands_of_other_schedulers_are_known(run: Callable[..., Any], theirs: str, ours: str) -> None:
+    """It was asked whether `quota` was meant by `qstat`."""
+    result = run(theirs, "1")
+    assert (result.exit_code, f"it is `fairlead {ours}` here" in result.stderr) == (2, True)
