@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from fairlead.cli import app, foreign_variables, jobfields, named_jobs, render, scripts
+from fairlead.cli import app, foreign_scripts, jobfields, named_jobs, render, scripts
 from fairlead.cli.app import REFUSED, USAGE, Failure, Status, command, complain, connected, key_output, wrong_usage
 from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
@@ -301,7 +301,9 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
         if where := places.get(wrong.message.partition(":")[0]):
             raise wrong_usage(f"{where}: {wrong.message}") from None
         raise
-    if directives and (variables := foreign_variables.read_by(script.text, job.body.get("env", {}))):
+    if directives and (commands := foreign_scripts.called_by(script.text)):
+        complain(f"{script.words[0]} calls commands that are not on this machine:", commands)
+    if directives and (variables := foreign_scripts.read_by(script.text, job.body.get("env", {}))):
         complain(f"{script.words[0]} reads variables of other schedulers, which are not set here:", variables)
     return Described(job.where, job.body | {"script": script.text}), script.others
 

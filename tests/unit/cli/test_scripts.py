@@ -453,6 +453,29 @@ def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run)
     ]
 
 
+def test_commands_of_slurm_that_a_script_calls_are_named(
+    taking: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended with status 127 at the first of them, when its turn came."""
+    write(
+        "#!/bin/sh\n# srun\necho srun squeue\nHOST=$(scontrol show hostnames $NODES | head -n 1)\nSRUN='srun --exact'\n"
+        'if A=1 sacct -j 1; then bsub <x; fi; for f in *; do sbatch "$f"; done\nmysbatch x; ./qsub\n'
+    )
+    assert run("submit", "job.sh").stderr.splitlines() == [
+        "fairlead: job.sh calls commands that are not on this machine:",
+        "  scontrol: `hostname` is the one node of a job; `fairlead show` says what is known of one",
+        "  srun: leave it out, the job has its cores already; several tasks start with mpirun, or with & and wait",
+        "  sacct is `fairlead ls -a` here",
+        "  bsub is `fairlead submit` here",
+        "  sbatch is `fairlead submit` here",
+    ]
+    for name in ("srun", "scontrol", "sacct", "bsub", "sbatch"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run("submit", "job.sh").stderr == ""
+
+
 # -- the environment -------------------------------------------------------------------------------------------------
 
 

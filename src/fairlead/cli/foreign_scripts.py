@@ -1,4 +1,4 @@
-"""The variables that Slurm, PBS, Grid Engine and LSF give a job, in a script that reads them: what they are here.
+"""Scripts for Slurm, PBS, Grid Engine and LSF: the variables that they read and the commands that they call.
 
 Decides what is said of each. Never sets one: programs that find some take it that all of that scheduler is there.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from typing import Final
+
+from fairlead.cli.foreign import COMMANDS
 
 _USED = re.compile(r"\b(?:SLURM|PBS|SGE|LSB)_[A-Z][A-Z0-9_]*\b")
 _READ = re.compile(r"\$\{?(JOB_ID|JOB_NAME|NSLOTS|NHOSTS|PE_HOSTFILE|TASK_ID|QUEUE|NCPUS|LS_SUBCWD|TMPDIR)\b")
@@ -35,6 +37,18 @@ _HERE: Final = {
     "what $(mktemp -d) makes": "TMPDIR SLURM_TMPDIR",
 }
 """What each is here."""
+_STARTERS: Final = frozenset({"srun", "jsrun", "aprun", "ibrun", "blaunch", "pbsdsh", "mpirun.lsf"})
+"""What starts the tasks of a job there."""
+_ABOUT_JOBS: Final = frozenset({
+    "sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "seff", "sstat", "qsub", "qstat", "qdel", "qalter",
+    "qhold", "qrls", "bsub", "bjobs", "bkill",
+})  # fmt: skip
+_CALLED = re.compile(
+    r"(?:^|[;&|(`{]|\b(?:then|do|else|if|while|exec|time|nice)\b|=[\"']?)[ \t]*(?:\w+=\S*[ \t]+)*"
+    rf"({'|'.join(map(re.escape, sorted(_STARTERS | _ABOUT_JOBS, reverse=True)))})(?=[\s\"')`]|$)",
+    re.MULTILINE,
+)
+"""At the beginning of a command; also in one that a variable holds."""
 
 
 def read_by(script: str, given: Container[str]) -> list[str]:
@@ -43,6 +57,24 @@ def read_by(script: str, given: Container[str]) -> list[str]:
     ours = set(_SET.findall(text))
     names = [*_USED.findall(text), *(_READ.findall(text) if _LINES.search(script) else ())]
     return [_said(name) for name in dict.fromkeys(names) if name not in ours and name not in given]
+
+
+def called_by(script: str) -> list[str]:
+    """What is to be said of each command that a script calls, where this machine has none of that name."""
+    import shutil
+
+    names = dict.fromkeys(_CALLED.findall(_COMMENT.sub("", script)))
+    return [_called(name) for name in names if shutil.which(name) is None]
+
+
+def _called(name: str) -> str:
+    if name in _STARTERS:
+        return (
+            f"{name}: leave it out, the job has its cores already; several tasks start with mpirun, or with & and wait"
+        )
+    if name == "scontrol":
+        return "scontrol: `hostname` is the one node of a job; `fairlead show` says what is known of one"
+    return f"{name} is `fairlead {COMMANDS[name]}` here"
 
 
 def _said(name: str) -> str:
