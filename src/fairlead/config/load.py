@@ -45,6 +45,13 @@ partitions:
 """
 """What the empty string means: one root open to all, a queue for each namespace."""
 
+_QUEUES_OF_OTHERS = {
+    "kueue.x-k8s.io/": "of a ClusterQueue write nominalQuota as resources.guaranteed of a queue, and that with "
+    "borrowingLimit as resources.max; a Cohort is a queue above it",
+    "scheduling.volcano.sh/": "write capability as resources.max of a queue, and deserved as resources.guaranteed",
+    "fairlead.io/": "kubectl apply takes it",
+}
+"""What begins the version of an object of others, and what to do with it."""
 _CHECKSUM = re.compile(r"checksum: *[0-9a-fA-F]{64}")
 
 
@@ -119,9 +126,9 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
             *found.problems,
             _whole(source, "the text says nothing; a queue file needs at least one partition"),
         ]
-    if (kind := _object_kind(document.root)) is not None:
-        message = f"a Kubernetes object ({kind.text[:60]}), not a queue file; give the text under its data, queues.yaml"
-        return None, [*found.problems, _whole(source, message, kind.line, kind.column)]
+    if (other := _of_another_kind(document.root)) is not None:
+        message, line, column = other
+        return None, [*found.problems, _whole(source, message, line, column)]
     declaration = declare.declared(found, document.root)
     partitions = _partitions(found, declaration, broken)
     check_admission(found, declaration.admission, partitions)
@@ -145,11 +152,19 @@ def _read(text: str, source: str, broken: str) -> tuple[ClusterSpec | None, list
     return spec, problems
 
 
-def _object_kind(root: Node) -> Node | None:
-    """What kind of Kubernetes object a text is, if it is one, such as the ConfigMap that has the queue file in it."""
+def _of_another_kind(root: Node) -> tuple[str, int, int] | None:
+    """What is said of a text that is something else, such as the ConfigMap that has the queue file in it, and where."""
     told = {key.text: value for key, value in root.pairs()} if root.kind == "mapping" else {}
-    kind = told.get("kind")
-    return kind if kind is not None and kind.kind == "text" and "partitions" not in told else None
+    kind, helm = told.get("kind"), told.get("yunikornDefaults")
+    if helm is not None:
+        message = "values of a Helm chart, not a queue file; give the text under yunikornDefaults, queues.yaml"
+        return message, helm.line, helm.column
+    if kind is None or kind.kind != "text" or "partitions" in told:
+        return None
+    version = told["apiVersion"].text if "apiVersion" in told else ""
+    whose = next((each for each in _QUEUES_OF_OTHERS if version.startswith(each)), "")
+    advice = _QUEUES_OF_OTHERS.get(whose, "give the text under its data, queues.yaml")
+    return f"a Kubernetes object ({kind.text[:60]}), not a queue file; {advice}", kind.line, kind.column
 
 
 def _partitions(found: Findings, declaration: declare.Declaration, broken: str) -> tuple[PartitionSpec, ...]:

@@ -286,3 +286,30 @@ def test_a_config_map_is_told_from_the_queue_file_in_it() -> None:
     assert [str(p) for p in problems_of(text)] == [
         "q.yaml:2:7: a Kubernetes object (ConfigMap), not a queue file; give the text under its data, queues.yaml"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\n",
+            "2:7: a Kubernetes object (ClusterQueue), not a queue file; of a ClusterQueue write nominalQuota as ",
+        ),
+        (
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nspec: {weight: 1}\n",
+            "2:7: a Kubernetes object (Queue), not a queue file; write capability as resources.max of a queue, and ",
+        ),
+        (
+            "apiVersion: fairlead.io/v1alpha1\nkind: Queue\n",
+            "2:7: a Kubernetes object (Queue), not a queue file; kubectl apply takes it",
+        ),
+        (
+            "replicas: 1\nyunikornDefaults:\n  queues.yaml: |\n    partitions: []\n",
+            "3:3: values of a Helm chart, not a queue file; give the text under yunikornDefaults, queues.yaml",
+        ),
+    ],
+)
+def test_queues_of_others_are_told_what_they_are_here(text: str, said: str) -> None:
+    """It was to give the text under their data, which they do not have."""
+    [problem] = problems_of(text)
+    assert str(problem).startswith(f"q.yaml:{said}")
