@@ -49,7 +49,8 @@ _ADVICE: Final = {
     "exclude": "say --node-selector with what the right node has",
     "nodes": "a job runs on one node",
     "exclusive": "say --cpu and --memory of the whole node (`fairlead nodes`)",
-    "signal": "SIGTERM comes when its time is over; say --grace for how long it may go on after that",
+    "signal": "SIGTERM comes when its time is over, so let the script trap that; say --grace for how long it may go on "
+    "after that",
     "reservation": "leave it out: a window (`fairlead maintenance ls`) says itself whose jobs it is for",
     "export-file": "say --env-file with NAME=VALUE lines",
     "clusters": "say --context on the command line",
@@ -95,6 +96,10 @@ class Options:
         rest = list(words)
         while rest:
             word = rest.pop(0)
+            if word in ("hetjob", "packjob"):
+                raise wrong_usage(
+                    f"{where}: {word}: a job has one part here; submit each as a job, or ask for all of it"
+                )
             if not word.startswith("-") or word in ("-", "--"):
                 raise wrong_usage(f"{where}: {word!r} is no option of sbatch")
             if word.startswith("--"):
