@@ -7,6 +7,7 @@ which one scheduler's count alone.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any, Final
@@ -20,6 +21,8 @@ from fairlead.cli.scripts import by_source, fields_of, joined
 _OURS = "#FAIRLEAD"
 _THEIRS: Final = (sbatch.Options, qsub.Pbs, bsub.Options, qsub.GridEngine)
 """Those of others; where a script has lines for several, the first of them counts."""
+_WORDS: Final = frozenset({_OURS, *(each.named for each in _THEIRS)})
+_LONG: Final = tuple(sorted(word.removeprefix("#") for word in _WORDS if len(word) > 4))
 _NOT_IN_SCRIPTS = frozenset(
     {"file", "output", "quiet", "ignore_directives", "pty", "detach_keys", "socket", "url", "context", "ca"}
 )
@@ -59,6 +62,8 @@ def read_directives(
         stated = joined(stated, found)
         places |= dict.fromkeys(found, where)
         others |= {name: value for name, value in params.items() if name not in names}
+    if meant := list(_misspelt(text)):
+        complain(f"{path}: lines that look like directives and are none", meant)
     if unread:
         complain(f"{path}: directives after the first command mean nothing: line {', '.join(unread)}")
     if batch.unlike_dependency:
@@ -79,10 +84,22 @@ def _for_whom(path: str, text: str) -> sbatch.Options:
     return found[0] if found else sbatch.Options()
 
 
+def _misspelt(text: str) -> Iterator[str]:
+    """What is to be said of lines at the head of a script such as `#SBACTH --mem=4G`."""
+    from difflib import get_close_matches
+
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return
+        found = re.match(r"#([A-Za-z]{4,9})[ \t]+-", line)
+        if found and f"#{found[1]}" not in _WORDS and (close := get_close_matches(found[1].upper(), _LONG, 1, 0.75)):
+            yield f"line {number}: #{found[1]}: did you mean #{close[0]}?"
+
+
 def _begins(line: str, named: str) -> bool:
-    rest = line.removeprefix(named)
-    # `#$` begins comments of many kinds.
-    return line.startswith(named) and (rest.lstrip()[:1] == "-" if named == "#$" else rest[:1] in ("", " ", "\t"))
+    # `#SBATCH--mem=4G` is one for Slurm too; `#$` begins comments of many kinds.
+    rest = r"[ \t]*-[A-Za-z]" if named == "#$" else r"([ \t-]|$)"
+    return re.match(re.escape(named) + rest, line) is not None
 
 
 def _directives(text: str, batch: sbatch.Options) -> Iterator[tuple[int, str, bool]]:

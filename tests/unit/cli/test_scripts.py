@@ -103,6 +103,29 @@ def test_lines_after_the_first_command_are_named(taking: Any, run: Run) -> None:
     assert "resources" not in body(taking)
 
 
+def test_a_directive_needs_no_blank_behind_its_word(taking: Any, run: Run) -> None:
+    """It needs none for Slurm; the line was passed over."""
+    write("#!/bin/sh\n#SBATCH--cpus-per-task=2\n#SBATCH-J a\n#SBATCHER -c 4\n")
+    assert run("submit", "job.sh").stderr.splitlines() == [
+        "fairlead: job.sh: lines that look like directives and are none",
+        "  line 4: #SBATCHER: did you mean #SBATCH?",
+    ]
+    assert (body(taking)["resources"], body(taking)["name"]) == ({"cpu": 2}, "a")
+
+
+def test_a_misspelt_directive_is_named(taking: Any, run: Run) -> None:
+    """It is a comment, and the job ran with one core. What is commented out on purpose is left alone."""
+    write(
+        "#!/bin/sh\n#SBACTH -c 4\n##SBATCH -c 5\n# SBATCH -c 6\n#sbatch -c 7\n#BUSB -n 8\n#BATCH\necho\n#SBTACH -c 2\n"
+    )
+    assert run("submit", "job.sh").stderr.splitlines() == [
+        "fairlead: job.sh: lines that look like directives and are none",
+        "  line 2: #SBACTH: did you mean #SBATCH?",
+        "  line 5: #sbatch: did you mean #SBATCH?",
+        "  line 6: #BUSB: did you mean #BSUB?",
+    ]
+
+
 def test_what_slurm_alone_knows_is_named(taking: Any, run: Run) -> None:
     """In one warning, with what to do."""
     write("#!/bin/sh\n#SBATCH -N 2 --constraint=ssd -c 2\n#SBATCH --made-up x\n")
@@ -141,6 +164,7 @@ def test_directives_may_be_ignored(taking: Any, run: Run) -> None:
         ("#SBATCH --export=X", "job.sh:2: --export: X is not set here"),
         ("#FAIRLEAD --name 'x", "job.sh:2: No closing quotation"),
         ("#SBATCH train.sh", "job.sh:2: 'train.sh' is no option of sbatch"),
+        ("#SBATCH hetjob", "job.sh:2: hetjob: a job has one part here"),
         ("#FAIRLEAD --output %q", "job.sh:2: --output: there is no %q in '%q'; there are %j (key)"),
     ],
 )
