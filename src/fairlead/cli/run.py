@@ -38,7 +38,11 @@ fairlead run --pty --gpu 1 --time-limit 2h -- python
 @click.option("--pty", is_flag=True, help="Give it a terminal, and let this one be it.")
 @detach_option
 @singleton_option
-@click.option("--ignore-directives", is_flag=True, help="Read no #FAIRLEAD and #SBATCH lines of a script.")
+@click.option(
+    "--ignore-directives",
+    is_flag=True,
+    help="Read no lines of a script that begin with #FAIRLEAD, #SBATCH, #PBS, #BSUB or #$.",
+)
 @connected
 def run(client: Client, pty: bool, detach_keys: str, singleton: bool, ignore_directives: bool, **given: Any) -> Status:
     """Run a command as a job, and wait for it.
@@ -52,7 +56,7 @@ def run(client: Client, pty: bool, detach_keys: str, singleton: bool, ignore_dir
     keys = keys_of(detach_keys)
     job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
     if singleton or others.get(NAME):
-        job = Described(job.where, behind_its_like(client, job.body))
+        job = Described(job.where, behind_its_like(client, job.body), job.places)
     if pty:
         env = {"TERM": os.environ.get("TERM") or "xterm", **job.body.get("env", {})}
         job.body.update(terminal=True, env=env)

@@ -44,6 +44,8 @@ class Described(msgspec.Struct, frozen=True):
 
     where: str
     body: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    """Where the lines of a script say an option."""
 
 
 def read_jobs(path: str, text: str, defaults: Mapping[str, Any]) -> list[Described]:
@@ -176,7 +178,8 @@ def as_failure_of(jobs: list[Described], refused: Refused, taken: Sequence[str])
         message = refused.message
     else:
         text, job = refused.message.removeprefix(f"{refused.field}: "), jobs[int(match[1])]
-        where = [jobfields.option_of(match[2])] if job.where == _TYPED and match[2] else [job.where, match[2]]
+        option = jobfields.option_of(match[2]) if job.where == _TYPED else match[2]
+        where = [job.places.get(option, "") if job.where == _TYPED and match[2] else job.where, option]
         message = ": ".join([*filter(None, where), text])
     return Failure(message + _taken_before(taken), REFUSED, refused.details)
 
@@ -267,7 +270,7 @@ def submit(
     else:
         job, others = described_by(click.get_current_context(), given, directives=not ignore_directives)
         if singleton or others.get(NAME):
-            job = Described(job.where, behind_its_like(client, job.body))
+            job = Described(job.where, behind_its_like(client, job.body), job.places)
         jobs, wait = [job], wait or others.get("wait", False)
     rows = send(client, jobs) if not file else _send_file(client, jobs)
     keys = [row.key for row in rows]
@@ -294,10 +297,10 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
     usual = scripts.fields_of(scripts.by_source(ctx, given, typed=False))
     typed = scripts.fields_of(scripts.by_source(ctx, given, typed=True)) | {"command": script.words}
     stated = scripts.joined(scripts.joined(usual, script.stated), typed)
+    places = {jobfields.flag_of(name): where for name, where in script.places.items() if name not in typed}
     try:
         job = from_options(as_here(stated))
     except Failure as wrong:
-        places = {jobfields.flag_of(name): where for name, where in script.places.items() if name not in typed}
         if where := places.get(wrong.message.partition(":")[0]):
             raise wrong_usage(f"{where}: {wrong.message}") from None
         raise
@@ -305,7 +308,7 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
         complain(f"{script.words[0]} calls commands that are not on this machine:", commands)
     if directives and (variables := foreign_scripts.read_by(script.text, job.body.get("env", {}))):
         complain(f"{script.words[0]} reads variables of other schedulers, which are not set here:", variables)
-    return Described(job.where, job.body | {"script": script.text}), script.others
+    return Described(job.where, job.body | {"script": script.text}, places), script.others
 
 
 def from_options(stated: dict[str, Any]) -> Described:

@@ -477,6 +477,18 @@ def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run)
     ]
 
 
+def test_what_the_service_refuses_is_named_with_its_line(taking: Any, run: Run, refuse: Run) -> None:
+    """The queues of another cluster are the first that is not here; it was said of --queue alone."""
+    taking.on("POST", "/jobs", refuse(422, "there is no queue gpu; name one", field="jobs.0.queue"))
+    write("#!/bin/sh\n#SBATCH -J a\n#SBATCH -p gpu\n")
+    for words, where in (((), "job.sh:3: "), (("--queue", "gpu"), "")):
+        result = run("submit", *words, "job.sh")
+        assert (result.stderr, result.exit_code) == (
+            f"fairlead: {where}--queue: there is no queue gpu; name one\n",
+            4,
+        )
+
+
 def test_commands_of_slurm_that_a_script_calls_are_named(
     taking: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
