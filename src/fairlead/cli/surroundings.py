@@ -15,7 +15,10 @@ from fairlead.wire.streams import UMASK
 
 def as_here(stated: dict[str, Any]) -> dict[str, Any]:
     """The fields of a job with what holds here where nothing else is said. Raises `Failure` (usage)."""
-    return _umask() | in_directory(stated)
+    found = in_directory(stated)
+    if os.path.isdir(found["cwd"]):
+        _say_what_is_missing(found)
+    return _umask() | found
 
 
 def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +30,15 @@ def in_directory(stated: dict[str, Any]) -> dict[str, Any]:
     if not os.path.isdir(place):
         complain(f"there is no directory {place} here now; where it is not there when the job begins, the job fails")
     return stated | {"cwd": place}
+
+
+def _say_what_is_missing(stated: dict[str, Any]) -> None:
+    """The directories of the files that the job is to write to, where they are not there."""
+    for option, name in (("--output", "stdout"), ("--error", "stderr")):
+        directory = os.path.dirname(str(stated.get(name) or ""))
+        if "%" not in directory and not os.path.isdir(os.path.join(stated["cwd"], directory)):
+            said = "where it is not there when the job begins, the job fails"
+            complain(f"{option}: there is no directory {directory} here now; {said}")
 
 
 def _here() -> str:

@@ -62,3 +62,15 @@ def test_a_number_of_yaml_is_refused(service: Any, run: Any, tmp_path: Path) -> 
     result = run("submit", "--file", str(tmp_path / "jobs.yaml"))
     assert (result.exit_code, service.sent("POST", "/jobs")) == (2, [])
     assert "in YAML in quotes" in result.stderr
+
+
+def test_a_directory_for_output_that_is_not_there_is_said(service: Any, run: Any, tmp_path: Path) -> None:
+    """The job is taken all the same: something may make it first. That it failed was said when its turn came."""
+    service.on("POST", "/jobs", lambda request: {"jobs": [service.add("1")]})
+    (tmp_path / "there").mkdir()
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH -o logs/%j.out -e there/%j.err\ntrue\n")
+    result = run("submit", "--cwd", str(tmp_path), str(tmp_path / "job.sh"))
+    said = "--output: there is no directory logs here now; where it is not there when the job begins, the job fails"
+    assert (result.exit_code, result.stderr) == (0, f"fairlead: {said}\n")
+    for word in ("out.txt", "%x/out.txt", "/out.txt", "there/out.txt"):
+        assert run("submit", "--cwd", str(tmp_path), "-o", word, "--", "true").stderr == ""
