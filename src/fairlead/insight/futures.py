@@ -82,10 +82,10 @@ class _Future(VirtualTime):
     """One future being played.
 
     What is told to stop stops at once. Stopped for others it comes back, as in a simulation: by its own retry if it has
-    one, else its owner submits it again at once; a job of a cluster that needs so many pods at least, and has fewer then,
-    stops and comes again as a whole. It begins anew and takes the time that it would have taken. So does a placeholder,
-    whose gang stands whole only with all of them. Where the time of a gang is over its work comes instead, and each
-    starts by itself; or it comes again at once, where its owner does so.
+    one, else its owner submits it again at once; a job of a cluster that needs so many pods at least, and has fewer
+    then, stops and comes again as a whole. It begins anew and takes the time that it would have taken. So does a
+    placeholder, whose gang stands whole only with all of them. Where the time of a gang is over its work comes instead,
+    and each starts by itself; or it comes again at once, where its owner does so.
     """
 
     def __init__(
