@@ -27,6 +27,8 @@ class Controllers:
     def __init__(self, server: FakeServer, chance: random.Random, say: Callable[[str], None]) -> None:
         self.server, self.chance, self.say = server, chance, say
         self.number = 0
+        self._tainted: dict[tuple[str, str, str], float] = {}
+        """Since when a pod is on a node with this taint."""
 
     def priority(self, spec: dict[str, Any]) -> dict[str, Any]:
         """What admission says of a pod by its class."""
@@ -69,10 +71,22 @@ class Controllers:
             node = self.server.one("nodes", name, "")
             if node is None:
                 self.server.remove("pods", pod["metadata"]["name"], pod["metadata"]["namespace"])
-            elif any(t["effect"] == "NoExecute" for t in node["spec"].get("taints") or ()) and not (
-                pod["spec"].get("tolerations") or pod["metadata"].get("deletionTimestamp")
-            ):
+            elif not pod["metadata"].get("deletionTimestamp") and self._has_to_go(pod, node):
                 self.server._delete("pods", pod, {})
+
+    def _has_to_go(self, pod: dict[str, Any], node: dict[str, Any]) -> bool:
+        """Whether it does not put up with a taint of its node, or no longer."""
+        uid, name, now = pod["metadata"]["uid"], node["metadata"]["name"], self.server._now()
+        taints = [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "NoExecute"]
+        there = {(uid, name, taint["key"]) for taint in taints}
+        self._tainted = {at: since for at, since in self._tainted.items() if at[0] != uid or at in there}
+        for taint in taints:
+            since = self._tainted.setdefault((uid, name, taint["key"]), now)
+            suiting = [t for t in pod["spec"].get("tolerations") or () if _tolerates(t, taint)]
+            seconds = [t["tolerationSeconds"] for t in suiting if "tolerationSeconds" in t]
+            if not suiting or (seconds and now - since >= min(seconds)):
+                return True
+        return False
 
     def _jobs(self) -> None:
         for job in self.server.all("jobs"):
@@ -162,3 +176,8 @@ class Controllers:
         spec = copy.deepcopy(given) | {"suspend": job_set["spec"]["suspend"]}
         spec["template"]["metadata"]["labels"] |= labels
         self.server.put("jobs", {"metadata": meta, "spec": spec, "status": {}})
+
+
+def _tolerates(toleration: dict[str, Any], taint: dict[str, Any]) -> bool:
+    is_of = toleration.get("key", taint["key"]) == taint["key"] and toleration.get("effect") in (None, taint["effect"])
+    return is_of and (toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""))

@@ -9,7 +9,7 @@ import asyncio
 import copy
 import json
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -545,6 +545,8 @@ class Server(FakeServer):
         self.is_late = is_late
         self.elsewhere: list[str] = []
         """Pods that were to be bound to another node than they are."""
+        self.when_bound: Callable[[str, str, str], object] = lambda namespace, name, node: None
+        """Told of each pod that is bound, and to which node."""
 
     async def send(self, request: Request, timeout_s: float) -> Answer:
         """One request."""
@@ -556,7 +558,9 @@ class Server(FakeServer):
         bound = pod["spec"].get("nodeName", node) if pod is not None else node
         if bound != node and self._is_calm(bound):
             self.elsewhere.append(f"{namespace}/{name} runs on {bound} and was to be bound to {node}")
-        return super()._bind(namespace, name, body)
+        found = super()._bind(namespace, name, body)
+        self.when_bound(namespace, name, node)
+        return found
 
     async def _lines(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Pods may be heard of before their job."""

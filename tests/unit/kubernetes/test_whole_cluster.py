@@ -17,6 +17,7 @@ from testbed.faults import Faults, SeededFaults
 from testbed.restarter import Restarter
 from testbed.virtual_time import run_virtually
 from testbed.whole_cluster import Server, WholeCluster
+from testbed.wider_cluster import WiderCluster
 
 from fairlead.config import load_text
 from fairlead.kubernetes.acts import Bind, KeepVolume, SelectNode
@@ -159,10 +160,10 @@ def gathers(driver: Driver) -> bool:
 
 
 def tried_anew(driver: Driver) -> bool:
-    """Whether a gang was given up (`Soft`) and nothing of it runs: after a restart it is waited for once more."""
+    """Whether a gang had begun or was given up (`Soft`), and nothing of it runs: a restart has it waited for again."""
     gangs, members = driver.informer.gangs.declared, driver.informer.pod_store.members
-    given_up = [name for name, gang in gangs.items() if gang.given_up and not gang.failed]
-    return any(not any(pod.bound for pod in members(name)) for name in given_up)
+    begun = [name for name, gang in gangs.items() if gang.gang.groups and gang.begun and not gang.failed]
+    return any(not any(pod.bound and not pod.spec.placeholder for pod in members(name)) for name in begun)
 
 
 def forgotten(driver: Driver, anew: Driver, now_ms: int) -> list[str]:
@@ -208,13 +209,13 @@ def alone(server: Server, driver: Driver, application: str, config: str, now_ms:
     return [f"{act.pod} waits, and would start on {act.node}" for act in placed if act.pod.uid in waits]
 
 
-async def live(seed: int) -> list[str]:
+async def live(seed: int, kind: type[WholeCluster] = WholeCluster) -> list[str]:
     """What is wrong in the end, and what had happened."""
     chance = random.Random(seed)
     rate = chance.choice([0, 0, 0.02, 0.1])
     faults = SeededFaults(seed, rate) if rate else Faults()
     server = Server(faults, is_late=chance.random() < 0.3)
-    world, restarter = WholeCluster(server, seed), Restarter(server, seed)
+    world, restarter = kind(server, seed), Restarter(server, seed)
     restarter.config = world.config
     restarter.start()
     controllers = asyncio.create_task(world.controllers.run())
@@ -277,3 +278,9 @@ async def live(seed: int) -> list[str]:
 def test_whatever_happens_what_is_known_is_what_is_there(seed: int) -> None:
     """Known anew it is the same; what waits says why, and nothing waits that would fit; nothing is left behind."""
     assert run_virtually(live(seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_the_same_where_also_happens_what_is_rare(seed: int) -> None:
+    """Ports, spreads, patience with taints, gangs of two groups, and what befalls a pod as it is bound."""
+    assert run_virtually(live(seed, WiderCluster)) == []
