@@ -77,7 +77,7 @@ def read_script(ctx: click.Context, words: Sequence[str], *, directives: bool) -
         if not dashes:
             _require_a_command(words, ctx.params.get("cwd"))
         return None
-    if "/" not in path and _in_path(path):
+    if "/" not in path and _is_another_in_path(path):
         return None
     try:
         with open(path, "rb") as opened:
@@ -183,3 +183,11 @@ def _in_path(name: str) -> bool:
     import shutil
 
     return shutil.which(name) is not None
+
+
+def _is_another_in_path(name: str) -> bool:
+    """Whether the path has a program of this name that is not the file of this name here."""
+    import shutil
+
+    found = shutil.which(name)
+    return found is not None and not os.path.samefile(found, name)

@@ -477,6 +477,23 @@ def test_variables_of_slurm_that_a_script_reads_are_named(taking: Any, run: Run)
     ]
 
 
+def test_a_script_whose_directory_is_in_the_path_is_one(
+    taking: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a command, and its lines were passed over without a word. Another program of that name is one."""
+    text = write("#!/bin/sh\n#SBATCH -c 2\n", "mine")
+    Path("mine").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run("submit", "mine").exit_code == 0
+    assert (body(taking)["resources"], body(taking)["script"]) == ({"cpu": 2}, text)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mine").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "mine").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
+    assert run("submit", "mine").exit_code == 0
+    assert "script" not in taking.sent("POST", "/jobs")[-1]["jobs"][0]
+
+
 def test_what_the_service_refuses_is_named_with_its_line(taking: Any, run: Run, refuse: Run) -> None:
     """The queues of another cluster are the first that is not here; it was said of --queue alone."""
     taking.on("POST", "/jobs", refuse(422, "there is no queue gpu; name one", field="jobs.0.queue"))
