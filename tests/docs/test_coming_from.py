@@ -341,3 +341,35 @@ def test_what_is_typed_here_works(row: Row, desk: Desk, monkeypatch: pytest.Monk
             assert status == 0, said
     finally:
         desk.tidy()
+
+
+@pytest.mark.real
+def test_the_commands_for_programs_that_look_for_slurms_work(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As submitit calls them: it watches a part of an array by `12_1`."""
+    found = re.findall(r"```sh (\S+)\n(.*?)```", (PAGES.parent / "coming-from.md").read_text(), re.DOTALL)
+    texts = {name: text for name, text in found if "." not in name}
+    texts["fairlead"] = f'#!/bin/sh\nexec {sys.executable} -m fairlead.cli.main "$@"\n'
+    texts["array.sh"] = (
+        "#!/bin/sh\n#SBATCH --array=1-2\n"
+        "srun --unbuffered --output x sh -c 'echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_PROCID'\n"
+    )
+    for name, text in texts.items():
+        (desk.directory / name).write_text(text)
+        (desk.directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{desk.directory}:{os.environ['PATH']}")
+    for name, value in desk.env.items():
+        monkeypatch.setenv(name, value)
+
+    def said(*words: str) -> str:
+        return subprocess.run(words, cwd=desk.directory, capture_output=True, text=True, check=True).stdout
+
+    key = said("sbatch", "array.sh").removeprefix("Submitted batch job ").strip()
+    desk.until(key, "succeeded")
+    node = desk.placeholder("NODE")
+    assert said("sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", key).splitlines() == [
+        "JobID|State|NodeList", f"{key}_1|COMPLETED|{node}", f"{key}_2|COMPLETED|{node}"
+    ]  # fmt: skip
+    assert said("fairlead", "logs", f"{key}.2") == f"{key} 2 0\n"
+    running = desk.running()
+    said("scancel", running)
+    desk.until(running, "cancelled")
