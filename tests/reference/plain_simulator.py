@@ -444,7 +444,8 @@ class PlainSimulator(Backfill):
             w for w in self.waiting if w.is_holder and w.gang in begun and w.gang.job.queue != work.gang.job.queue
         )
         others = (w for w in others if (not w.kept_on or w.gathers) and not self._waits_for_turn(w))
-        before = [w for w in others if w.gang.waits_for is None and place(w) < place(work)]
+        others = (w for w in others if w.gang.waits_for is None and not self._is_stronger(work, w))
+        before = [w for w in others if place(w) < place(work)]
         return work.is_holder and any(self._room_for(other) for other in before)
 
     def _something_leaves(self, work: Work) -> bool:

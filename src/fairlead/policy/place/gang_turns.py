@@ -3,7 +3,7 @@
 Decides whether a placeholder lets a gang of another queue go on that has begun to take its room: else two that take
 turns, as fair shares have them, end with a part each and neither is whole. In a single queue its own order counts.
 Never places or stops anything. Invariant: a gang goes on before another one only if it has a part of its room, is not
-after it by rank, and can take more now.
+after it by rank (at the root, nor where their queues meet), and can take more now.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.partition import Partition
-from fairlead.policy.order.effective_priority import owed_by, rank
+from fairlead.policy.order.effective_priority import is_stronger, owed_by, rank
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.fitting import may_fit_still, node_for
 
@@ -39,7 +39,8 @@ class GangTurns:
             app = self.partition.applications[name]
             # What it had may have been stopped.
             for batch in _in_line(app) if app.placeholder_count and app.queue is not ask.app.queue else ():
-                if place_of(batch.head) < mine and self._can_be_placed(batch):
+                comes_first = place_of(batch.head) < mine and not is_stronger(ask, batch.head)
+                if comes_first and self._can_be_placed(batch):
                     self._going_on = batch
                     return True
         return False
@@ -49,7 +50,7 @@ class GangTurns:
         first = self._going_on
         if first is None or not ask.spec.placeholder or ask.app.queue is first.app.queue:
             return False
-        if place_of(first.head) >= place_of(ask):
+        if place_of(first.head) >= place_of(ask) or is_stronger(ask, first.head):
             return False
         return ask.batch is not None and node_for(self.partition, ask.batch) is not None
 

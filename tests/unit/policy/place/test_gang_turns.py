@@ -64,6 +64,19 @@ def test_one_of_a_higher_priority_goes_first_all_the_same(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_so_it_is_below_a_fence_at_which_all_count_the_same(rule: str) -> None:
+    """It would stop the other's placeholders as soon as those had taken the room."""
+    below = QueueSpec(name="a"), QueueSpec(name="b")
+    fenced = QueueSpec(name="f", parent=True, queues=below, properties={"priority.policy": "fence"})
+    s = cluster(fenced, nodes={"n1": 2}, rule=rule)
+    gang(s, "a", 4, queue="root.f.a")
+    s.schedule(0)
+    gang(s, "b", 2, 1, queue="root.f.b", priority=5)
+    s.handle(AddNode(NodeSpec(id="n2", capacity=cores(2))), 1)
+    assert started(s.schedule(1))[:2] == ["b0@n2", "b1@n2"]
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_one_that_can_take_no_more_keeps_nobody_back(rule: str) -> None:
     """Its queue is full, or what it lacks fits on no node; nor does other work wait, whose turn is first."""
     full = QueueSpec(name="a", max=Limits({"vcore": 4000}))
