@@ -179,7 +179,7 @@ class _Future:
             return False
         nodes = self._partition.nodes
         if nodes.suits(ask, node, self._away):
-            return not self._leaving or nodes.suits(ask, node, [*self._away, *self._leaving])
+            return not self._leaving or nodes.suits(ask, node, list(dict.fromkeys([*self._away, *self._leaving])))
         if nodes.terrain.misfit_here(ask.where, node, self._away) is None:
             self._kept_off[node] = None
         return False

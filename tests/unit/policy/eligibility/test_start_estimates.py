@@ -173,3 +173,14 @@ def test_of_nodes_that_have_room_at_once_it_starts_on_the_one_that_it_prefers() 
     for name in ("n1", "n2"):
         c.finished(name)
     assert c.run(3_000)[0] == ["late@n2"]
+
+
+def test_what_was_told_to_stop_and_ends_by_its_limit_is_gone_once() -> None:
+    """Then the ask is the first of its group. It was taken off twice, and nobody knew when the ask can start."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 8})
+    c.fill("long", 8, 9, time_limit_ms=20_000)
+    c.fill("old", 4, labels={"app": "web"}, time_limit_ms=9_000, grace_ms=60_000)
+    c.submit("high", 1, 5)
+    assert c.run() == ([], ["old"])
+    ask = waiting(c, 5, labels={"app": "web"}, where=Constraints(affinity=(AffinityTerm(WEB),)))
+    assert when(c.s.cluster.partitions["default"], ask) == (20_001, "n2")
