@@ -5,6 +5,7 @@ Written from the rules in the plainest way, as a base for the simulator of `plai
 
 from __future__ import annotations
 
+from reference.plain_beside import Places
 from reference.plain_idle import Idle
 from reference.plain_line import NEVER, Gang, Work
 
@@ -209,10 +210,25 @@ class Turns(Idle):
             return
         wanted = self._is_worth_it(work)
         if work.kept_on:
-            if not wanted or not self._fits(work, work.kept_on, self.nodes[work.kept_on]):
+            if not wanted or not self._is_of_use(work, work.kept_on) or self._misses(work, work.kept_on):
                 work.kept_on, work.gathers = "", False
-        elif wanted and (node := self._node_for(work)):
+        elif wanted and (node := self._node_for(work)) and self._is_of_use(work, node):
             self._gathers_on(work, node)
+
+    def _is_of_use(self, work: Work, node: str) -> bool:
+        """Whether it could hold it, and not just work on other nodes keeps it off."""
+        if not self._fits(work, node, self.nodes[node]):
+            return False
+        if not self._fits(work, node, self._free(node, lambda w: w is not work)):
+            return True
+        return not self._is_kept_off(work, node, lambda w: w is not work, [w for w in self.running if w.node == node])
+
+    def _misses(self, work: Work, node: str) -> bool:
+        """Whether what it wants to be with is not there, and it is none of that itself."""
+        if work.task.company.beside in ("", work.task.kind):
+            return False
+        places = Places(list(self.nodes), self.zones, self._is_named)
+        return not places.is_beside(work.task, node, [(w.task, w.node) for w in self.running])
 
     def _lets_gathered_go(self, gang: Gang) -> None:
         """For a moment its tasks wait in their queue: room gathers anew for what is below them there."""
