@@ -105,6 +105,10 @@ breaks: $(READY)  ## Break the scheduler on purpose, one way at a time, and see 
 courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COURSES=10000 under each rule (COURSE_JOBS=1)
 	$(BIN)/python tests/properties/courses.py $(COURSES) --first $(FROM) --jobs $(COURSE_JOBS)
 
+.PHONY: deep-courses
+deep-courses: $(READY)  ## The same in courses with three levels of queues and gangs of several groups
+	for rule in guarantee priority both; do $(BIN)/python tests/properties/deep_courses.py $$rule $(FROM) $(COURSES) || exit 1; done
+
 .PHONY: crowds
 crowds: $(READY)  ## Hold decisions with what is remembered against those without, and watch the laws, in crowded courses FROM=0 to COURSES=10000
 	PYTHONPATH=src $(BIN)/python tests/properties/crowd_memory.py $(FROM) $(COURSES)

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from reference.test_constraints import Chance
 
@@ -68,7 +69,7 @@ LEAVES = ("root.a.x", "root.a.y", "root.b.z", "root.c")
 SHAPES = [Resources(each) for each in ({"vcore": 1}, {"vcore": 2}, {"vcore": 1, "memory": 2}, {"vcore": 3})]
 NODES_MAX = 5
 CLASSES = ("low", "high", "meek")
-_PROPERTIES: dict[str, tuple[tuple[str, ...], float]] = {
+PROPERTIES: dict[str, tuple[tuple[str, ...], float]] = {
     "application.sort.policy": (("fair", "fifo"), 0.3),
     "application.sort.priority": (("disabled",), 0.1),
     "priority.offset": (("1", "-2", "3"), 0.15),
@@ -79,8 +80,8 @@ _PROPERTIES: dict[str, tuple[tuple[str, ...], float]] = {
     "preemption.evictions.max": (("0", "2", "5"), 0.15),
     "quota.preemption.delay": (("1s", "10s"), 0.2),
 }
-_PROTECTIONS = ("preemption.min.runtime", "preemption.evictions.max")
-_OF_LEAVES: dict[str, tuple[tuple[str, ...], float]] = {
+PROTECTIONS = ("preemption.min.runtime", "preemption.evictions.max")
+OF_LEAVES: dict[str, tuple[tuple[str, ...], float]] = {
     "wait.max": (("10s", "60s"), 0.3),
     "backfill": (("easy",), 0.3),
     "application.unschedasks.backoff": (("1", "2"), 0.08),
@@ -131,8 +132,8 @@ def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
         return Limits({"vcore": chance.randint(low, high)}) if chance.random() < likely else None
 
     def properties(is_leaf: bool) -> dict[str, str]:
-        known = _PROPERTIES | (_OF_LEAVES if is_leaf else {"resource.group": (("true",), 0.4)})
-        known |= {key: (known[key][0], mixture.protected) for key in _PROTECTIONS}
+        known = PROPERTIES | (OF_LEAVES if is_leaf else {"resource.group": (("true",), 0.4)})
+        known |= {key: (known[key][0], mixture.protected) for key in PROTECTIONS}
         return {key: chance.choice(texts) for key, (texts, likely) in known.items() if chance.random() < likely}
 
     def of_users() -> tuple[LimitSpec, ...]:
@@ -170,13 +171,13 @@ def world(chance: random.Random, mixture: Mixture = EVERYTHING) -> ClusterSpec:
     return ClusterSpec(
         partitions=(part,),
         priority_classes=classes,
-        budgets=(_budget(chance, "first"),) if chance.random() < 0.3 else (),
+        budgets=(budget(chance, "first"),) if chance.random() < 0.3 else (),
         quotas=(_quota(chance, "first"),) if chance.random() < 0.2 else (),
         checksum=str(chance.random()),
     )
 
 
-def _budget(chance: random.Random, name: str) -> BudgetSpec:
+def budget(chance: random.Random, name: str) -> BudgetSpec:
     selector = (Requirement("app", "In", (chance.choice("xy"),)),)
     if chance.random() < 0.5:
         return BudgetSpec(name=name, selector=selector, min_available=chance.choice([0, 1, 2, "50%"]))
@@ -192,6 +193,8 @@ def _quota(chance: random.Random, name: str) -> QuotaSpec:
 class Happenings:
     """What happens in one course: mostly new work and ends of work, now and then anything else."""
 
+    leaves: ClassVar[tuple[str, ...]] = LEAVES
+
     def __init__(self, number: int) -> None:
         self.chance = Chance(number)
         self.mixture = mixture_of(number)
@@ -203,6 +206,10 @@ class Happenings:
     def name(self, kind: str) -> str:
         self.made += 1
         return f"{kind}{self.made}"
+
+    def changed_file(self) -> ClusterSpec:
+        """Another queue file."""
+        return world(self.chance, self.mixture)
 
     # -- machines ---------------------------------------------------------------------------------------------------
 
@@ -257,7 +264,7 @@ class Happenings:
         elif what < 0.98:
             yield self.at_nodes(part)
         else:
-            yield Configure(world(chance, self.mixture))
+            yield Configure(self.changed_file())
 
     def ends_by_limit(self, asks: list[Ask]) -> Iterator[Event]:
         """Declared time limits are honoured to the millisecond, as far as the course looks."""
@@ -283,7 +290,7 @@ class Happenings:
         if kind < 7:
             return SetPriority(app, chance.choice([ask.key, ""]), chance.randint(-2, 5), "ann", why="so")
         if kind < 9:
-            return MoveApplication(app, chance.choice(LEAVES))
+            return MoveApplication(app, chance.choice(self.leaves))
         if kind == 9:
             return RemoveApplication(app)
         if kind == 10:
@@ -316,7 +323,7 @@ class Happenings:
         value = PriorityClassSpec(name=chance.choice(CLASSES), value=chance.randint(-2, 5))
         return chance.choice(
             [
-                SetBudget(_budget(chance, name)),
+                SetBudget(budget(chance, name)),
                 RemoveBudget(name),
                 SetQuota(_quota(chance, name), "ann"),
                 RemoveQuota(name, "ann"),
@@ -327,7 +334,7 @@ class Happenings:
 
     def submit(self, part: Partition) -> Iterator[Event]:
         chance, app = self.chance, self.name("w")
-        shape, queue = chance.choice(SHAPES), chance.choice(LEAVES)
+        shape, queue = chance.choice(SHAPES), chance.choice(self.leaves)
         user = chance.choice(["ann", "bob"])
         if chance.random() < self.mixture.gangs:
             yield from self.submit_gang(app, queue, user, shape)

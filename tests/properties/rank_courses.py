@@ -67,6 +67,8 @@ ROUNDS_MAX = 100
 MIXTURES = (EVERYTHING, *OTHERS)
 CLEARS = frozenset({"quota", "taint", "placeholder"})
 """Rules that clear what may not stay where it is; all others make room for another ask."""
+GIVES_BACK = "gang-deadlock"
+"""Placeholders, in which nothing has run, may have to be given back though the other gang waited when they started."""
 FOR_GUARANTEES = frozenset({"priority", "guarantee", "both", "reclaim"})
 """Rules by which no queue may fall below its guarantee: what has one node to run on is no matter of guarantees."""
 
@@ -110,14 +112,14 @@ class RankCourse(SettlingCourse):
     def part(self) -> Partition:
         return self.scheduler.cluster.partitions["default"]
 
-    def file(self) -> ClusterSpec:
-        """The queue file that it begins with."""
-        return world(self.chance, self.mixture)
-
     def begins(self) -> Iterator[Event]:
         """What is there before the first step."""
         for _ in range(self.chance.randint(1, 4)):
             yield self.fresh_node()
+
+    def file(self) -> ClusterSpec:
+        """The queue file that it begins with."""
+        return world(self.chance, self.mixture)
 
     def happens(self) -> Iterator[Event]:
         """What happens in a step."""
@@ -280,7 +282,7 @@ class RankCourse(SettlingCourse):
         for decision in decisions:
             if isinstance(decision, Allocated):
                 self.started[decision.application, decision.key] = Start(self.epoch, self.now_ms, at_hand)
-            elif isinstance(decision, Evict) and decision.on_behalf_of and decision.rule not in CLEARS:
+            elif isinstance(decision, Evict) and decision.on_behalf_of and decision.rule not in (*CLEARS, GIVES_BACK):
                 start = self.started.get((decision.application, decision.key))
                 preemptor, victim = (
                     named(part, decision.on_behalf_of),
