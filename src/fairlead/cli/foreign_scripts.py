@@ -1,6 +1,7 @@
 """Scripts for Slurm, PBS, Grid Engine and LSF: the variables that they read and the commands that they call.
 
-Decides what is said of each. Never sets one: programs that find some take it that all of that scheduler is there.
+Decides what is said of each, and which of them a job gets: where it was submitted, and no other. Programs that find one
+of the others take it that all of that scheduler is there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Final
 from fairlead.cli.foreign import COMMANDS
 
 _USED = re.compile(r"\b(?:SLURM|PBS|SGE|LSB)_[A-Z][A-Z0-9_]*\b")
-_READ = re.compile(r"\$\{?(JOB_ID|JOB_NAME|NSLOTS|NHOSTS|PE_HOSTFILE|TASK_ID|QUEUE|NCPUS|LS_SUBCWD|TMPDIR)\b")
+_READ = re.compile(r"\$\{?(JOB_ID|JOB_NAME|NSLOTS|NHOSTS|PE_HOSTFILE|TASK_ID|QUEUE|NCPUS|TMPDIR)\b")
 """Names that others may use for something else."""
 _LINES = re.compile(r"^#(?:SBATCH|PBS|BSUB|\$)\s*-", re.MULTILINE)
 _SET = re.compile(r"(?:^|[;\s])(?:export[ \t]+)?([A-Z][A-Z0-9_]*)=", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
-_DIRECTORY: Final = "the directory that the job begins in, $PWD"
+_SUBMITTED_IN: Final = frozenset({"SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "SGE_O_WORKDIR", "LS_SUBCWD"})
+"""The directory in which it was submitted: without it `cd $PBS_O_WORKDIR` would go home."""
 _HERE: Final = {
     "FAIRLEAD_KEY": "SLURM_JOB_ID SLURM_JOBID PBS_JOBID JOB_ID LSB_JOBID",
     "FAIRLEAD_NAME": "SLURM_JOB_NAME PBS_JOBNAME JOB_NAME LSB_JOBNAME",
@@ -32,7 +34,6 @@ _HERE: Final = {
     "FAIRLEAD_ARRAY_LAST": "SLURM_ARRAY_TASK_MAX SGE_TASK_LAST LSB_JOBINDEX_END",
     "FAIRLEAD_ARRAY_STEP": "SLURM_ARRAY_TASK_STEP SGE_TASK_STEPSIZE LSB_JOBINDEX_STEP",
     "one less than FAIRLEAD_ATTEMPT": "SLURM_RESTART_COUNT",
-    _DIRECTORY: "SLURM_SUBMIT_DIR PBS_O_WORKDIR SGE_O_WORKDIR LS_SUBCWD",
     "always 1 here": "SLURM_NNODES SLURM_JOB_NUM_NODES NHOSTS PBS_NUM_NODES",
     "what $(mktemp -d) makes": "TMPDIR SLURM_TMPDIR",
 }
@@ -53,10 +54,23 @@ _CALLED = re.compile(
 
 def read_by(script: str, given: Container[str]) -> list[str]:
     """What is to be said of each that a script reads and does not set; `given`: variables that it gets."""
-    text = _COMMENT.sub("", script)
-    ours = set(_SET.findall(text))
+    text, ours = _code_of(script)
     names = [*_USED.findall(text), *(_READ.findall(text) if _LINES.search(script) else ())]
-    return [_said(name) for name in dict.fromkeys(names) if name not in ours and name not in given]
+    unset = (n for n in dict.fromkeys(names) if n not in ours and n not in given and n not in _SUBMITTED_IN)
+    return [_said(name) for name in unset]
+
+
+def submitted_in(script: str, directory: str) -> dict[str, str]:
+    """Variables that a script reads and does not set, for the directory in which it is submitted, with that."""
+    text, ours = _code_of(script)
+    read = (name for name in sorted(_SUBMITTED_IN - ours) if re.search(rf"\b{name}\b", text))
+    return dict.fromkeys(read, directory)
+
+
+def _code_of(script: str) -> tuple[str, set[str]]:
+    """A script without its comments, and the variables that it sets."""
+    text = _COMMENT.sub("", script)
+    return text, set(_SET.findall(text))
 
 
 def called_by(script: str) -> list[str]:

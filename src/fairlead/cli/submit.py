@@ -304,6 +304,8 @@ def described_by(ctx: click.Context, given: dict[str, Any], *, directives: bool)
         if where := places.get(wrong.message.partition(":")[0]):
             raise wrong_usage(f"{where}: {wrong.message}") from None
         raise
+    if directives and (found := foreign_scripts.submitted_in(script.text, os.getcwd())):
+        job.body["env"] = found | job.body.get("env", {})
     if directives and (commands := foreign_scripts.called_by(script.text)):
         complain(f"{script.words[0]} calls commands that are not on this machine:", commands)
     if directives and (variables := foreign_scripts.read_by(script.text, job.body.get("env", {}))):

@@ -135,12 +135,30 @@ def test_a_script_for_pbs(taking: Any, run: Run) -> None:
         "fairlead: job.sh: 1 of its #PBS options mean nothing here; --ignore-directives reads none",
         "  job.sh:3: -l filesystems=home: say --node-selector NAME=VALUE (`fairlead nodes`), or leave it out",
         "fairlead: job.sh reads variables of other schedulers, which are not set here:",
-        "  PBS_O_WORKDIR is the directory that the job begins in, $PWD",
         "  PBS_ARRAYID is FAIRLEAD_ARRAY_INDEX",
         "  PBS_JOBFS is nothing here; --env PBS_JOBFS=VALUE sets it",
         "  TMPDIR is what $(mktemp -d) makes",
     ]
     assert (body(taking)["name"], body(taking)["array"], body(taking)["resources"]) == ("old", "1-3", {"cpu": 3})
+    assert body(taking)["env"] == {"PBS_O_WORKDIR": str(Path.cwd())}
+
+
+@pytest.mark.parametrize(
+    ("lines", "gets"),
+    [
+        ("cd ${SLURM_SUBMIT_DIR}", ["SLURM_SUBMIT_DIR"]),
+        ("cd $LS_SUBCWD; ls $SGE_O_WORKDIR", ["LS_SUBCWD", "SGE_O_WORKDIR"]),
+        ("PBS_O_WORKDIR=/tmp\ncd $PBS_O_WORKDIR", []),
+        ("# cd $PBS_O_WORKDIR", []),
+        ("#FAIRLEAD --env PBS_O_WORKDIR=/data\ncd $PBS_O_WORKDIR", ["/data"]),
+    ],
+)
+def test_a_script_finds_the_directory_it_was_submitted_in(taking: Any, run: Run, lines: str, gets: list[str]) -> None:
+    """Nearly every script for PBS begins with `cd $PBS_O_WORKDIR`, which would go home."""
+    write(f"#!/bin/sh\n{lines}\n")
+    assert run("submit", "job.sh").stderr == ""
+    here = {name: str(Path.cwd()) for name in gets} if gets != ["/data"] else {"PBS_O_WORKDIR": "/data"}
+    assert body(taking).get("env", {}) == here
 
 
 def test_a_script_for_grid_engine(taking: Any, run: Run) -> None:
