@@ -47,7 +47,7 @@ def end(partition: Partition, ask: Ask, who: str = "", why: str = "") -> None:
     if reservation is None:
         return
     partition.books_version += 1
-    if ask.nomination is not None and not ask.nomination.is_coming:
+    if ask.nomination is not None and ask.nomination.gathers:
         nominate.lose(partition, ask)
     partition.out.append(ReservationSwitched(ask.app.id, ask.key, False, who, why, partition.name))
     room_changes.wake_leaf(leaf)  # What is held back may be another now.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
-from small_clusters import RULES, application, ask, cluster, cores, over_time, restarted, started, submit
+from small_clusters import RULES, application, ask, cluster, cores, over_time, restarted, started, stopped, submit
 
 from fairlead.core.model.events import AddAsks, AddNode, Cause, Configure, Release, ReserveAsk
 from fairlead.core.model.reasons import HeldForReservation
@@ -271,3 +271,43 @@ def test_where_one_gave_up_its_place_the_turn_waits_for_what_is_in_the_way_then(
 def _turns(s: Scheduler) -> dict[str, bool]:
     """Those that are kept, and whether they are of use now."""
     return {ask.key: r.limit is None for ask, r in s.cluster.partitions["default"].reserving.every()}
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_was_stopped_for_it_stays_its_own_when_its_turn_is_over(rule: str) -> None:
+    """It has left already, and there is the first of the line, which would take it."""
+    s = cluster(QueueSpec(name="a"), QueueSpec(name="b"), nodes={"n1": 2}, rule=rule)
+    submit(s, "low", 2)
+    s.schedule(0)
+    submit(s, "high", 2, 1, queue="root.b", priority=5)
+    assert stopped(s.schedule(1)) == ["low"]
+    s.handle(ReserveAsk("high", "high", True), 2)
+    submit(s, "equal", 2, 2, priority=5)
+    s.handle(Release("low", "low", Cause.PREEMPTED_BY_SCHEDULER), 3)
+    s.handle(ReserveAsk("high", "high", False), 3)
+    assert started(s.schedule(3)) == ["high@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_so_it_is_where_another_turn_comes_before_its_own(rule: str) -> None:
+    """The limit that was in the way of that one is not any more."""
+    full = QueueSpec(
+        name="a",
+        max=Limits({"vcore": 4000}),
+        limits=(LimitSpec(users=("sue",), max_resources=Limits({"vcore": 2000})),),
+        properties={"wait.max": "1h"},
+    )
+    s = cluster(full, QueueSpec(name="b"), nodes={"n1": 2, "n2": 2}, rule=rule)
+    submit(s, "runs", 2, user="sue", priority=1)
+    s.schedule(0)
+    submit(s, "other", 2, 1, priority=9)
+    assert started(s.schedule(1)) == ["other@n2"]
+    submit(s, "sue", 2, 2, user="sue", priority=1)
+    submit(s, "next", 1, 3, priority=1)
+    over_time(s, 3, HOUR + 4)
+    submit(s, "strong", 1, HOUR + 5, priority=3)
+    assert stopped(s.schedule(HOUR + 5)) == ["runs"]
+    s.handle(Release("runs", "runs", Cause.PREEMPTED_BY_SCHEDULER), HOUR + 6)
+    assert sorted(started(s.schedule(HOUR + 6))) == ["next@n1", "strong@n1"]
+    check_books(s)
