@@ -294,6 +294,7 @@ BOOK_OF_JOBS = frozenset(
         "attempt_ends.py",
         "placing.py",
         "history_records.py",
+        "limit_signals.py",
         "requests.py",
         "signals.py",
         "waits.py",

@@ -65,7 +65,9 @@ class Options(sbatch.Options):
     def take(self, name: str, value: str, where: str, shown: str) -> None:
         """As of `sbatch`."""
         said = self._last.get(name, ("",))[0]
-        if name == "mail-type":
+        if name == "signal":  # Which comes from one option, and how long before from another.
+            self._last[name] = ("".join(sorted((said, value), key=lambda part: part[:1] == "@")), where, shown)
+        elif name == "mail-type":
             self._last[name] = (f"{said},{value}".lstrip(","), where, shown)
         elif name != "mem":
             super().take(name, value, where, shown)
@@ -78,7 +80,7 @@ class Options(sbatch.Options):
             if name == "mem" and self._texts.get("ntasks", "1") != "1":  # Of each slot, or of all of them.
                 self.unknown.append(f"{where}: {shown}: {_MEMORY}")
             else:
-                super().take(name, value, where, shown)
+                super().take(name, f"A:{value}" if name == "signal" else value, where, shown)
         return super().translated(flags)
 
 
@@ -118,6 +120,14 @@ def _limit(value: str) -> Pairs:
     if not found:
         raise Unlike("say #FAIRLEAD --time-limit TIME, such as 2h")
     yield "time", f"{found[1] or 0}:{found[2]}:0"
+
+
+def _warning_time(value: str) -> Pairs:
+    """Hours and minutes, or minutes alone."""
+    found = re.fullmatch(r"(?:(\d{1,9}):)?(\d{1,9})(?:/.*)?", value, re.ASCII)
+    if not found:
+        raise Unlike("say #FAIRLEAD --signal SIG@TIME, such as USR2@5m")
+    yield "signal", f"@{(int(found[1] or 0) * 60 + int(found[2])) * 60}"
 
 
 def _memory(value: str) -> Pairs:
@@ -171,5 +181,5 @@ def _begin(value: str) -> Pairs:
 
 _OTHERWISE: Final = {
     "-J": _name, "-W": _limit, "-M": _memory, "-R": _needs, "-gpu": _devices, "-w": _conditions, "-env": _environment,
-    "-b": _begin,
+    "-b": _begin, "-wa": lambda value: iter([("signal", value)]), "-wt": _warning_time,
 }  # fmt: skip

@@ -29,6 +29,7 @@ from fairlead.cli.jobfields import AFTER
 from fairlead.cli.parts import after_order
 from fairlead.client.errors import Refused
 from fairlead.client.sync import Client
+from fairlead.wire.statuses import signal_number
 
 if TYPE_CHECKING:
     from fairlead.wire.jobs import Job, JobDetails
@@ -256,17 +257,11 @@ def signal(
 
 
 _LONGEST_NUMBER = 40
-"""Signals have two digits; a number of thousands is none that Python reads."""
+"""So much is shown of a name that is none."""
 
 
 def _number(name: str) -> int:
-    import signal as signals
-
-    known = {each.name: each.value for each in signals.Signals}
-    word = name.upper()
-    is_number = word.isdecimal() and len(word) < _LONGEST_NUMBER
-    found = known.get(word) or known.get(f"SIG{word}") or (int(word) if is_number else 0)
-    if not 1 <= found <= 64:
+    if not (found := signal_number(name)):
         shown = render.cut(name, _LONGEST_NUMBER)
         raise wrong_usage(f"signal: there is no signal {shown!r}; write USR1, HUP, TERM or a number such as 10")
     return found

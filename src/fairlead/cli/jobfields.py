@@ -19,6 +19,7 @@ from fairlead.cli.parts import counted
 from fairlead.cli.streams import STREAMS
 from fairlead.client.sync import LIVE
 from fairlead.core.model.quantities import format_bytes
+from fairlead.wire import limit_signals
 from fairlead.wire.statuses import signal_name
 
 if TYPE_CHECKING:
@@ -81,6 +82,14 @@ FIELDS: Final = (
         "time_limit",
         "time_limit_ms",
         absent="what the queue says, else unlimited,",
+    ),
+    Field(
+        "signal",
+        "--signal",
+        "SIG@TIME",
+        "A signal so long before its time limit: USR1@5m; B:USR1@5m: to its first process alone, A: to all.",
+        "limit_signal",
+        "limit_signal",
     ),
     Field(
         "retry",
@@ -272,6 +281,15 @@ def elapsed_ms(job: Job, now_ms: int) -> int:
     return max(until_ms - (job.started_at_ms or job.submitted_at_ms) - job.suspended_ms, 0)
 
 
+def limit_signal(job: JobDetails) -> str:
+    """`SIGUSR1 5m before its time limit, to all its processes`; empty: it wants none."""
+    if not job.limit_signal:
+        return ""
+    number, before_s, _ = limit_signals.parse(job.limit_signal)
+    before = render.duration(before_s * 1000)
+    return f"{signal_name(number)} {before} before its time limit, {limit_signals.to_whom(job.limit_signal)}"
+
+
 def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
     """Titles and texts of everything about a job; what is empty is not shown."""
     import shlex
@@ -302,6 +320,7 @@ def details(job: JobDetails, now_ms: int) -> list[tuple[str, str]]:
         ("peak memory", format_bytes(job.peak_memory_bytes) if job.peak_memory_bytes else ""),
         ("grace", render.duration(job.grace_ms)),
         ("time limit", render.duration(job.time_limit_ms) if job.time_limit_ms else ""),
+        ("signal", limit_signal(job)),
         ("pid", str(job.pid) if job.pid and job.state in LIVE else ""),
         ("idle", "yes, it runs on what others leave over" if job.idle else ""),
         ("class", job.priority_class),

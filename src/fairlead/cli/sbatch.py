@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from fairlead.cli.app import wrong_usage
 from fairlead.wire.patterns import checked
+from fairlead.wire.statuses import signal_number
 
 Words = list[str]
 _ONE_LETTER: Final = {
@@ -49,8 +50,6 @@ _ADVICE: Final = {
     "exclude": "say --node-selector with what the right node has",
     "nodes": "a job runs on one node",
     "exclusive": "say --cpu and --memory of the whole node (`fairlead nodes`)",
-    "signal": "SIGTERM comes when its time is over, so let the script trap that; say --grace for how long it may go on "
-    "after that",
     "reservation": "leave it out: a window (`fairlead maintenance ls`) says itself whose jobs it is for",
     "export-file": "say --env-file with NAME=VALUE lines",
     "clusters": "say --context on the command line",
@@ -231,6 +230,17 @@ def time_limit(text: str) -> Words:
     return ["--time-limit", f"{seconds}s"] if seconds else []
 
 
+def _signal(text: str) -> Words:
+    """`B:USR1@300`; `R:` is about reservations. `A:` is of ours, for other systems."""
+    found = re.fullmatch(rf"(?:R?([AB]?)R?:)?(\w+)(@{_NUMBER})?", text, re.ASCII)
+    if not found or not signal_number(found[2]):
+        raise Unlike(
+            "say --signal SIG@TIME, such as USR1@60, with a time limit; or let the script trap SIGTERM, which comes "
+            "when its time is over, --grace before SIGKILL"
+        )
+    return ["--signal", f"{found[1] or ''}{':' if found[1] else ''}{found[2]}{found[3] or ''}"]
+
+
 def _begin(text: str) -> Words:
     found = re.fullmatch(rf"now\+({_NUMBER})([a-z]*)", text)
     if not found:
@@ -361,6 +371,7 @@ _OTHERWISE: Final[dict[str, Callable[[str], Words]]] = {
     "no-requeue": lambda _: ["--retry", "0"],
     "partition": _partition,
     "requeue": lambda _: ["--retry", "100", "--no-retry-on", "any"],  # As many as the built-in queue file lets.
+    "signal": _signal,
     "time": time_limit,
     "wait": lambda _: ["--wait"],
     "wckey": lambda text: ["--tag", f"wckey={text}"],

@@ -205,7 +205,7 @@ fairlead submit job.sh 3        (a script with lines such as #FAIRLEAD --cpu 4, 
 fairlead submit < job.sh
 
 A file has one JSON object a line, or one array as .json or .yaml; the fields are
-command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, tags,
+command, name, queue, priority, cpu, memory, gpu, resources, env, cwd, grace, time_limit, signal, tags,
 labels, node_selector, ports, beside, apart_from, retry, retry_backoff, no_retry_on, idle,
 priority_class, hold, begin, array, after, after_ok, after_any, after_not_ok, on_never,
 stdout, stderr, stdin, open_mode, umask, notify, notify_on. What follows after in it are keys, or

@@ -180,6 +180,20 @@ def time_limit(value: Any, where: str) -> int:
     return limit
 
 
+def limit_signal(value: Any, where: str) -> str:
+    """A signal before the time limit, with the time in seconds. Raises `Failure` (usage)."""
+    from fairlead.wire import limit_signals
+
+    name, at, time = one_text(value, where).strip().partition("@")
+    before_ms = parse_duration(time, where) if at else 1000 * limit_signals.DEFAULT_S
+    if before_ms % 1000:
+        raise wrong_usage(f"{where}: {time!r} is no whole number of seconds; {limit_signals.EXAMPLES}")
+    try:
+        return limit_signals.checked(f"{name}@{before_ms // 1000}")
+    except ValueError as problem:
+        raise wrong_usage(f"{where}: {problem}") from None
+
+
 def ports(value: Any, where: str) -> list[str]:
     """Host ports in full. Raises `Failure` (usage) with the one that is none."""
     from fairlead.wire.fields import full_port

@@ -59,6 +59,8 @@ class JobSpec:
     grace_ms: int = DEFAULT_GRACE_MS
     """Between being asked to stop and being killed."""
     time_limit_ms: int | None = None
+    limit_signal: str = ""
+    """A signal some time before that (`wire.limit_signals`); empty: none."""
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)

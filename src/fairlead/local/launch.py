@@ -125,6 +125,7 @@ def record_of(
             "amounts": {"vcore": run.vcore, "memory": run.memory, "gpu": run.gpus, **run.gpu_parts},
             "grace_ms": run.grace_ms,
             "time_limit_ms": run.time_limit_ms,
+            "limit_signal": asdict(run.limit_signal) if run.limit_signal is not None else None,
             "output_bytes": run.output_bytes,
             "streams": asdict(run.streams),
             "piped": run.piped,

@@ -18,7 +18,7 @@ from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeReject
 from fairlead.core.model.events import AddNode, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
-from fairlead.local import announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, orders
+from fairlead.local import announcing, arrays, attempt_ends, dependencies, job_bounds, job_names, limit_signals, orders
 from fairlead.local import history_records as records
 from fairlead.local.gpus import PART, WHOLE
 from fairlead.local.job import Job
@@ -186,6 +186,7 @@ class LocalPlace:
             gpu_parts={name: count for name, count in amounts.items if name.startswith(PART)},
             grace_ms=spec.grace_ms,
             time_limit_ms=spec.time_limit_ms,
+            limit_signal=limit_signals.of(spec),
             output_bytes=self._output_bound(job.queue),
             streams=job.streams,
             piped=PIPED in job.streams.stdin,

@@ -22,6 +22,16 @@ from fairlead.local.supervisor.sealed import Damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSignal:
+    """A signal some time before the end of the time limit."""
+
+    number: int
+    before_ms: int
+    to: str
+    """`first`: to the command's own process alone; `others`: to all but that; `all`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """What to execute and within which bounds."""
 
@@ -50,6 +60,7 @@ class RunSpec:
     grace_ms: int = 30_000
     """From the polite request to end (SIGTERM) to the killing of the whole tree."""
     time_limit_ms: int | None = None
+    limit_signal: LimitSignal | None = None
     output_bytes: int = 0
     """So much of each of the two outputs is kept: the beginning, and the newest of the rest; 0: all of it."""
     script: str = ""

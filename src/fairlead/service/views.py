@@ -99,6 +99,7 @@ def job_full(job: Job, scheduler: Scheduler) -> wire.JobDetails:
         checkpoint_at_ms=job.checkpoint_at_ms,
         past=[_attempt(each) for each in job.past],
         grace_ms=spec.grace_ms,
+        limit_signal=spec.limit_signal,
         pid=job.pid,
         attempts=job.attempt,
         error=job.error,

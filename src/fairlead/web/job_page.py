@@ -231,6 +231,7 @@ class _Job:
             ("has", ", ".join(f"GPU {number}" for number in job.gpus)),
             ("priority", f"{job.priority}" + (f" (class {job.priority_class})" if job.priority_class else "")),
             ("time limit", duration(job.time_limit_ms) if job.time_limit_ms else "none"),
+            ("signal before that", job.limit_signal),
             ("grace", duration(job.grace_ms) if job.grace_ms is not None else ""),
             ("tried again", f"at most {counted(job.retry.limit, 'time')}" if job.retry and job.retry.limit else ""),
             ("waits for", ", ".join(f"{each.key} ({each.awaited})" for each in job.after)),

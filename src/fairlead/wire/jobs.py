@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from fairlead.wire import arrays, fields
+from fairlead.wire import arrays, fields, limit_signals
 from fairlead.wire.fields import Amounts, AmountsDraft, Labels, Line, Page, Priority, Request, Shape, said
 from fairlead.wire.notices import Notice, Notices
 from fairlead.wire.streams import OpenMode, Output, StreamsDraft
@@ -102,6 +102,7 @@ class JobDraft(StreamsDraft, frozen=True, kw_only=True):
         "apart_from": fields.labels,
         "priority_class": fields.one_line,
         "array": arrays.checked,
+        "limit_signal": limit_signals.checked,
     }
 
     command: Annotated[
@@ -125,6 +126,13 @@ class JobDraft(StreamsDraft, frozen=True, kw_only=True):
     time_limit_ms: Annotated[Annotated[int, Meta(ge=1, le=LONGEST_MS)] | None, said("It is stopped after so long.")] = (
         None
     )
+    limit_signal: Annotated[
+        Line,
+        said(
+            "A signal so many seconds (60 if not said) before that, once in each attempt: USR1@60. Of a script it "
+            "goes to what that has started; B:USR1@60: to its first process alone, A:USR1@60: to all its processes."
+        ),
+    ] = ""
     tags: Annotated[dict[Line, Annotated[str, Meta(max_length=4096)]], Meta(max_length=64)] = {}
     labels: Annotated[Labels, said("What disruption budgets, affinity and spread select by.")] = {}
     node_selector: Annotated[Labels, said("Attributes that its node must have.")] = {}
@@ -271,6 +279,7 @@ class JobDetails(Job, frozen=True, kw_only=True):
     labels: dict[str, str]
     idle: bool
     grace_ms: int | None
+    limit_signal: Annotated[str, said("The signal before its time limit, such as B:SIGUSR1@60; or empty.")] = ""
     command: list[str] = []
     env: list[str] = []
     cwd: str = ""

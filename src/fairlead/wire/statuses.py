@@ -31,3 +31,14 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def signal_number(name: str) -> int:
+    """10 for `SIGUSR1`, `usr1` and `10`; 0: there is no such signal."""
+    import signal
+
+    if name.isascii() and name.isdecimal():
+        return int(name) if len(name) < 3 and 1 <= int(name) <= 64 else 0
+    known = signal.Signals.__members__
+    found = known.get(name.upper()) or known.get(f"SIG{name.upper()}")
+    return int(found) if found else 0

@@ -112,7 +112,7 @@ def test_lines_of_grid_engine(lines: str, words: str) -> None:
         (qsub.Pbs, "-c s", "", "-c s: leave it out"),
         (qsub.Pbs, "-A", "", "-A: it has no value; leave it out"),
         (qsub.GridEngine, "-pe smp 2-8", "", "-pe smp 2-8: say #FAIRLEAD --cpu N"),
-        (qsub.GridEngine, "-notify", "", "-notify: SIGTERM comes when its time is over"),
+        (qsub.GridEngine, "-notify", "", "-notify: say --signal SIG@TIME, such as USR1@60, with a time limit"),
         (qsub.GridEngine, "-l s_rt=60", "", "-l s_rt=60: say h_rt"),
         (qsub.GridEngine, "-binding linear:1 -cwd", "", "-binding linear:1: leave it out"),
         (qsub.GridEngine, "-J 1-2", "", "-J 1-2: leave it out"),

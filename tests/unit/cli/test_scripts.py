@@ -372,7 +372,7 @@ def test_a_requeue_asks_for_no_more_than_the_built_in_queue_file_lets() -> None:
         ("--time=soon", "--time-limit"),
         ("--exclusive", "whole node"),
         ("-n many", "whole number"),
-        ("--signal=B:USR1@60", "SIGTERM comes when its time is over"),
+        ("--signal=SOON@60", "say --signal SIG@TIME, such as USR1@60, with a time limit"),
         (f"--time={'1' * 5000}", "--time-limit"),
         (f"--mem={'1' * 5000}G", "--memory"),
         (f"-c {'1' * 5000}", "whole number"),

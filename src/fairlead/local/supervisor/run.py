@@ -20,6 +20,7 @@ from typing import Any
 
 from . import cgroups, child, claims, kernel, run_files, tree
 from .ends import Ends
+from .limit_signal import LimitSignal
 from .sealed import Damaged
 
 WAKE = signal.SIGURG
@@ -72,6 +73,7 @@ class Supervision:
         self.began = time.monotonic()
         self.grace_s: float = spec["run"]["grace_ms"] / 1000
         self.limit_ms: int | None = spec["run"]["time_limit_ms"]
+        self.limit_signal = LimitSignal(spec["run"].get("limit_signal"))
         self.suspended_at: float | None = None
         self.suspended_s = 0.0
         self.kill_at: float | None = None
@@ -105,6 +107,8 @@ class Supervision:
             if self.status is not None and self.kill_at is None:
                 self.ask_to_end(min(self.grace_s, LEFTOVERS_S))
             limit = self.time_limit()
+            if (due := self.limit_signal.due(limit)) is not None and now >= due:
+                self.limit_signal.send(self.me, self.command, self.plan)
             if limit is not None and now >= limit:
                 self.limit_ms = None
                 self.outcome["timed_out"] = True
@@ -123,7 +127,8 @@ class Supervision:
 
     def wait(self, now: float) -> None:
         """Sleep until a signal comes or something is due."""
-        due = [self.next_look, *(each for each in (self.time_limit(), self.kill_at) if each is not None)]
+        moments = (limit := self.time_limit(), self.limit_signal.due(limit), self.kill_at)
+        due = [self.next_look, *(each for each in moments if each is not None)]
         info = signal.sigtimedwait(TAKEN, max(0.0, min(due) - now))
         if info is None or info.si_signo == signal.SIGCHLD:
             return

@@ -51,9 +51,9 @@ def hang_up(supervisor: int, but: set[int]) -> None:
         but |= fresh
 
 
-def tell(supervisor: int, plan: cgroups.Plan, what: int) -> None:
-    """Send a signal to every process of the tree."""
-    send(sorted({*below(supervisor), *cgroups.members(plan)}), what)
+def tell(supervisor: int, plan: cgroups.Plan, what: int, *, but: int = 0) -> None:
+    """Send a signal to every process of the tree, `but` to one of them."""
+    send(sorted({*below(supervisor), *cgroups.members(plan)} - {but}), what)
 
 
 def suspend(supervisor: int, plan: cgroups.Plan) -> None:

@@ -1,0 +1,53 @@
+"""A signal before a job's time limit: how it is typed, and what lines for other schedulers become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def taking(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A service that takes every job; commands run in an empty directory."""
+    service.on("POST", "/jobs", lambda _: {"jobs": [service.add("1")]})
+    monkeypatch.chdir(tmp_path)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("line", "sent"),
+    [
+        ("#SBATCH --signal=B:USR1@300", "B:SIGUSR1@300"),
+        ("#SBATCH --signal=RB:10", "B:SIGUSR1@60"),
+        ("#SBATCH --signal=R:SIGTERM@90", "SIGTERM@90"),
+        ("#FAIRLEAD --signal usr2@1h30m", "SIGUSR2@5400"),
+        ("#BSUB -wa URG -wt 2", "A:SIGURG@120"),
+    ],
+)
+def test_a_signal_before_the_time_limit(taking: Any, run: Run, line: str, sent: str) -> None:
+    """It was named as without counterpart."""
+    Path("job.sh").write_text(f"#!/bin/sh\n{line}\ntrue\n")
+    result = run("submit", "--time-limit", "2h", "job.sh")
+    assert (result.stderr, result.exit_code) == ("", 0)
+    [request] = taking.sent("POST", "/jobs")
+    assert request["jobs"][0]["limit_signal"] == sent
+
+
+@pytest.mark.parametrize("text", ["USR9@60", "USR1@soon", "USR1@1.5s", "USR1@0"])
+def test_a_signal_that_makes_no_sense_is_refused(taking: Any, run: Run, text: str) -> None:
+    """With what to write."""
+    result = run("submit", "--time-limit", "2h", "--signal", text, "--", "true")
+    assert (result.exit_code, "--signal: " in result.stderr, "write" in result.stderr) == (2, True, True)
+
+
+def test_it_is_shown_in_words(service: Any, run: Run) -> None:
+    """Where a job has one."""
+    service.add("1", time_limit_ms=3_600_000, limit_signal="B:SIGUSR1@300")
+    service.add("2", time_limit_ms=3_600_000)
+    assert "SIGUSR1 5m before its time limit, to its first process alone" in run("show", "1").stdout
+    assert "before its time limit" not in run("show", "2").stdout

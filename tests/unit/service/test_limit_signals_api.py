@@ -1,0 +1,47 @@
+"""The signal before a job's time limit, from the request to the process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+TRAPS = "#!/bin/sh\ntrap 'echo got it; exit 5' USR1\nwhile :; do sleep 0.02; done\n"
+
+
+def test_a_script_gets_it_before_its_time_is_over(served: Any) -> None:
+    """It is shown as it is kept, and is that of the job that repeats it, too."""
+    given = {"script": TRAPS, "time_limit_ms": 60_000, "limit_signal": "B:USR1@59"}
+    key = served.submit("job.sh", **given)
+    assert served.wait(key)["exit_code"] == 5
+    again = served.call("POST", f"/api/v1/jobs/{key}/rerun", {"script": TRAPS}).json["key"]
+    assert served.show(again)["limit_signal"] == "B:SIGUSR1@59"
+    assert served.wait(again)["exit_code"] == 5
+
+
+def test_it_needs_a_time_limit(served: Any) -> None:
+    """What was refused names the field; each job of a request by itself."""
+    jobs = [{"command": ["true"], "time_limit_ms": 60_000, "limit_signal": text} for text in ("USR1@60", "USR1@61")]
+    answer = served.call("POST", "/api/v1/jobs", {"jobs": jobs})
+    assert (answer.status, answer.error["field"]) == (422, "jobs[1].limit_signal")
+    assert "1m 1s before the end of its time limit, which is only 1m" in answer.error["detail"]
+    answer = served.call("POST", "/api/v1/jobs", {"jobs": [{"command": ["true"], "limit_signal": "soon"}]})
+    assert (answer.status, answer.error["field"]) == (422, "jobs[0].limit_signal")
+
+
+def test_the_time_limit_of_its_queue_will_do(served: Any) -> None:
+    """What is below it alone."""
+    text = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: q, properties: {job.time.default: 10m}}]
+"""
+    assert served.call("PUT", "/api/v1/config", {"text": text}).status == 200
+    job = {"command": ["true"], "queue": "root.q", "limit_signal": "USR1@600"}
+    assert served.call("POST", "/api/v1/jobs", {"jobs": [job]}).status == 201
+    job["limit_signal"] = "USR1@601"
+    assert served.call("POST", "/api/v1/jobs", {"jobs": [job]}).status == 422
