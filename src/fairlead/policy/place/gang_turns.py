@@ -14,6 +14,7 @@ from fairlead.core.books.partition import Partition
 from fairlead.policy.order.effective_priority import is_stronger, owed_by, rank
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.fitting import may_fit_still, node_for
+from fairlead.policy.place.nominated import Places
 
 
 class GangTurns:
@@ -55,7 +56,11 @@ class GangTurns:
         return ask.batch is not None and node_for(self.partition, ask.batch) is not None
 
     def _can_be_placed(self, batch: Batch) -> bool:
-        if not (may_fit_still(batch) and self.lines.is_eligible(batch)):
+        if not self.lines.is_eligible(batch):
+            return False
+        if batch.head.nomination is not None:  # Room gathers for it, which nothing but it may take.
+            return Places(self.partition).of(batch.head) is not None
+        if not may_fit_still(batch):
             return False
         is_placed = node_for(self.partition, batch) is not None
         self.lines.settle()

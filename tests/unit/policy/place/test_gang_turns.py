@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 from invariants.books import check_books
-from small_clusters import RULES, application, ask, cluster, cores, guaranteed, restarted, started, stopped, submit
+from small_clusters import (
+    RULES,
+    application,
+    ask,
+    cluster,
+    cores,
+    guaranteed,
+    over_time,
+    restarted,
+    started,
+    stopped,
+    submit,
+)
 
 from fairlead.core.model.events import AddNode, Cause, Release
 from fairlead.core.model.resources import Limits
@@ -181,4 +193,22 @@ def test_nothing_weaker_passes_gangs_that_let_each_other_go_on(rule: str) -> Non
         ask(s, name, f"{name}9", 1, 3, task_group="t", placeholder=True, priority=1)
     s.handle(Release("runs", "runs", Cause.FINISHED), 4)
     assert started(s.schedule(4)) == ["younger9@n1"]
+    check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_for_which_room_has_gathered_goes_on_first(rule: str) -> None:
+    """It waited too long. The other would take what its last member needs, and lack some itself."""
+    late = QueueSpec(name="a", properties={"wait.max": "1m"})
+    s = cluster(late, QueueSpec(name="b"), nodes={"n1": 1, "n2": 3}, rule=rule)
+    submit(s, "runs", 3, queue="root.b", priority=9)
+    application(s, "a", "root.a", placeholder_ask=cores(4))
+    for key, count in (("first", 1), ("large", 2), ("last", 1)):
+        ask(s, "a", key, count, task_group=f"of {count}", placeholder=True)
+    assert started(s.schedule(0)) == ["runs@n2", "first@n1"]
+    over_time(s, 1, 60_000)
+    gang(s, "b", 2, 60_001)
+    s.handle(Release("runs", "runs", Cause.FINISHED), 60_001)
+    decided = s.schedule(60_001)
+    assert (started(decided), stopped(decided)) == (["large@n2", "last@n2"], [])
     check_books(s)
