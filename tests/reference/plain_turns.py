@@ -217,11 +217,17 @@ class Turns(Idle):
 
     def _is_of_use(self, work: Work, node: str) -> bool:
         """Whether it could hold it, and not just work on other nodes keeps it off."""
-        if not self._fits(work, node, self.nodes[node]):
+        if not self._could_be(work, node):
             return False
         if not self._fits(work, node, self._free(node, lambda w: w is not work)):
             return True
         return not self._is_kept_off(work, node, lambda w: w is not work, [w for w in self.running if w.node == node])
+
+    def _could_be(self, work: Work, node: str) -> bool:
+        """Whether it could hold it beside what stands of its gang, which stays until that is whole."""
+        own = [each for each in work.gang.standing if work.is_holder and each.node == node]
+        left = {n: most - sum(dict(w.task.amount).get(n, 0) for w in own) for n, most in self.nodes[node].items()}
+        return self._fits(work, node, left)
 
     def _misses(self, work: Work, node: str) -> bool:
         """Whether what it wants to be with is not there, and it is none of that itself."""
@@ -263,7 +269,7 @@ class Turns(Idle):
             fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
             if fits:
                 return self._first_of(work, fits)
-        could_be = [n for n in self.nodes if self._fits(work, n, self.nodes[n])]
+        could_be = [n for n in self.nodes if self._could_be(work, n)]
         suitable = [n for n in could_be if not self._is_kept_off(work, n, lambda w: w is not work)]
         return min(suitable, key=lambda n: (self._shortage(work, n), self._fullness(n), n), default="")
 

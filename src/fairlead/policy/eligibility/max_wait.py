@@ -23,7 +23,7 @@ from fairlead.core.model.constraints import ANYWHERE
 from fairlead.core.model.lifecycle import LIVE, State
 from fairlead.core.model.matching import is_selected, is_tolerated
 from fairlead.core.model.quantities import duration_exactly
-from fairlead.core.model.resources import lacks
+from fairlead.core.model.resources import fits_in, lacks, take_from
 from fairlead.policy.eligibility.limits import closed_gate, full_ceiling, limit_of_user, may_run
 from fairlead.policy.eligibility.start_estimates import expected_start, never_suits
 
@@ -145,8 +145,18 @@ def could_ever_run(partition: Partition, ask: Ask) -> bool:
 
 
 def _could_take(node: Node, ask: Ask) -> bool:
-    """Whether room may gather for it there: not on a node that is drained."""
-    return node.schedulable and _could_hold(node, ask)
+    """Whether room may gather for it there: not on a node that is drained, nor where what stands of its own gang would
+    have to go, which stays until that is whole.
+    """
+    return node.schedulable and _could_hold(node, ask) and (not ask.spec.placeholder or _fits_beside_own(node, ask))
+
+
+def _fits_beside_own(node: Node, ask: Ask) -> bool:
+    left = dict(node.total)
+    for other in node.allocations:
+        if other.app is ask.app and other.spec.placeholder and other.evict_cause is None:
+            take_from(left, other.items)
+    return fits_in(ask.items, left)
 
 
 def _could_hold(node: Node, ask: Ask) -> bool:

@@ -311,3 +311,24 @@ def test_so_it_is_where_another_turn_comes_before_its_own(rule: str) -> None:
     s.handle(Release("runs", "runs", Cause.PREEMPTED_BY_SCHEDULER), HOUR + 6)
     assert sorted(started(s.schedule(HOUR + 6))) == ["next@n1", "strong@n1"]
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_room_for_a_gang_does_not_gather_where_its_own_placeholders_stand(rule: str) -> None:
+    """These stay until it is whole: small work of other queues would take for ever what it needs elsewhere."""
+    late = QueueSpec(name="a", properties={"wait.max": "1m"})
+    s = cluster(late, QueueSpec(name="b"), nodes={"n1": 2, "n2": 3}, rule=rule)
+    application(s, "g", "root.a", placeholder_ask=cores(4))
+    ask(s, "g", "g0", 2, task_group="t", placeholder=True)
+    assert started(s.schedule(0)) == ["g0@n1"]
+    for key in ("one", "two", "three"):
+        submit(s, key, 1, 1, queue="root.b")
+    s.schedule(1)
+    ask(s, "g", "g1", 2, 2, task_group="t", placeholder=True)
+    over_time(s, 2, 60_002)
+    for now, key in ((60_003, "one"), (60_004, "two")):
+        submit(s, f"small{now}", 1, now, queue="root.b")
+        s.handle(Release(key, key, Cause.FINISHED), now)
+        s.schedule(now)
+    assert [a.key for a in s.cluster.partitions["default"].nodes.nodes["n2"].allocations] == ["three", "g1"]
+    check_books(s)
