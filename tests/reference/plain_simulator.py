@@ -397,9 +397,9 @@ class PlainSimulator(Backfill):
                 continue
             if node:
                 # Nothing weaker passes what let another gang go on.
-                first = min(passed.values(), key=lambda each: self._place_among_gangs(each[0]), default=(work, node))
-                is_stronger = self._strength(first[0]) < self._strength(work)
-                self._placed(*(first if is_stronger else (work, node)))
+                before = [each for each in passed.values() if self._is_stronger(each[0], work)]
+                first = min(before, key=lambda each: self._place_among_gangs(each[0]), default=(work, node))
+                self._placed(*first)
                 return True
             plan = None if work.kept_on and not work.gathers else self._plan_of(work)
             if plan is not None:

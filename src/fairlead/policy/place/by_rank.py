@@ -26,7 +26,7 @@ from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Items
 from fairlead.policy.eligibility.backoff import rests_before
 from fairlead.policy.eligibility.max_wait import gathers_room
-from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, owed_by, path_of, strength
+from fairlead.policy.order.effective_priority import NOT_OWED, Level, is_owed, is_stronger, owed_by, path_of
 from fairlead.policy.order.keys import child_entry
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.place.allocate import MOVED, Outcome
@@ -100,8 +100,8 @@ class Turns:
 
     def _stronger_that_let_go_on(self, ask: Ask) -> tuple[Ask, Node] | None:
         """What let another gang go on is not passed by what is weaker: that other one may have let go on itself."""
-        first = self._first_that_let_go_on()
-        return first if first is not None and strength(first[0]) < strength(ask) else None
+        stronger = (each for each in self._let_go_on.values() if is_stronger(each[0], ask))
+        return min(stronger, key=lambda each: place_of(each[0]), default=None)
 
     def _first_that_let_go_on(self) -> tuple[Ask, Node] | None:
         return min(self._let_go_on.values(), key=lambda each: place_of(each[0]), default=None)

@@ -177,18 +177,22 @@ def test_where_each_lets_the_other_go_on_the_first_in_order_is_placed(rule: str)
     check_books(s)
 
 
+@pytest.mark.parametrize("is_fenced", [False, True])
 @pytest.mark.parametrize("rule", ["priority", "both"])
-def test_nothing_weaker_passes_gangs_that_let_each_other_go_on(rule: str) -> None:
-    """One lets another go on that is behind a third in its queue, and that one lets the first go on."""
+def test_nothing_weaker_passes_gangs_that_let_each_other_go_on(rule: str, is_fenced: bool) -> None:
+    """One lets another go on that is behind a third in its queue, and that one lets the first go on. Behind a fence all
+    count the same at the root.
+    """
     queues = QueueSpec(name="a"), QueueSpec(name="b"), QueueSpec(name="c")
-    s = cluster(*queues, nodes={"n1": 3}, rule=rule)
-    submit(s, "runs", 1, queue="root.c", priority=9)
-    application(s, "ahead", "root.a", 1, placeholder_ask=cores(2))
-    for name, queue in (("older", "root.a"), ("younger", "root.b")):
+    fence = {"priority.policy": "fence"} if is_fenced else {}
+    s = cluster(QueueSpec(name="f", parent=True, queues=queues, properties=fence), nodes={"n1": 3}, rule=rule)
+    submit(s, "runs", 1, queue="root.f.c", priority=9)
+    application(s, "ahead", "root.f.a", 1, placeholder_ask=cores(2))
+    for name, queue in (("older", "root.f.a"), ("younger", "root.f.b")):
         gang(s, name, 2, 2, queue=queue, priority=1)
         s.handle(Release(name, f"{name}1", Cause.FINISHED), 2)
     assert started(s.schedule(2)) == ["runs@n1", "older0@n1", "younger0@n1"]
-    submit(s, "weak", 1, 3, "root.c")
+    submit(s, "weak", 1, 3, "root.f.c")
     for name in ("ahead", "older", "younger"):
         ask(s, name, f"{name}9", 1, 3, task_group="t", placeholder=True, priority=1)
     s.handle(Release("runs", "runs", Cause.FINISHED), 4)
