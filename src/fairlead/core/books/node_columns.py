@@ -42,7 +42,6 @@ class Columns:
         """What is free, by name."""
         self._totals: dict[str, Column] = {}
         """What is there in total, by name; made when somebody asks."""
-        """How many resources each node has; made with the totals."""
 
     def resized(self) -> None:
         """A node has more or less in total."""

@@ -336,8 +336,8 @@ class NodeTable:
         company = self.terrain.company
         return bool(company.wishes.tallies) and company.awaits(spec.labels)
 
-    def grant_wishes(self) -> bool:
-        """Whether any ask may have one (`has_wish`)."""
+    def know_wishes(self) -> bool:
+        """Whether any ask may have a wish (`has_wish`): a look at each of many is spared where none has."""
         return bool(self.images.by_name or self.terrain.company.wishes.tallies)
 
     def only_room_counts(self, shape: Shape) -> bool:

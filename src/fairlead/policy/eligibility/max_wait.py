@@ -148,7 +148,10 @@ def _could_take(node: Node, ask: Ask) -> bool:
     """Whether room may gather for it there: not on a node that is drained, nor where what stands of its own gang would
     have to go, which stays until that is whole.
     """
-    return node.schedulable and _could_hold(node, ask) and (not ask.spec.placeholder or _fits_beside_own(node, ask))
+    if not (node.schedulable and _could_hold(node, ask)):
+        return False
+    has_begun = ask.spec.placeholder and ask.app.placeholder_count
+    return not has_begun or _fits_beside_own(node, ask)
 
 
 def _fits_beside_own(node: Node, ask: Ask) -> bool:

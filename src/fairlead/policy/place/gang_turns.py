@@ -58,7 +58,7 @@ class GangTurns:
     def _can_be_placed(self, batch: Batch) -> bool:
         if not self.lines.is_eligible(batch):
             return False
-        if batch.head.nomination is not None:  # Room gathers for it, which nothing but it may take.
+        if batch.head.nomination is not None:  # Room is kept for it, which no other placeholder may take.
             return Places(self.partition).of(batch.head) is not None
         if not may_fit_still(batch):
             return False

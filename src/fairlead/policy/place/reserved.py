@@ -232,7 +232,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     for shape in list(nodes.reserved_shapes):
         elsewhere = nodes.first_for(shape) if not shape.unfit else None
         if elsewhere is not None:
-            liked = [a for a in shape.reserved if nodes.has_wish(a)] if nodes.grant_wishes() else []
+            liked = [a for a in shape.reserved if nodes.has_wish(a)] if nodes.know_wishes() else []
             own = {ask: node for ask in liked if (node := nodes.first_for(shape, ask)) is not None}
             found = dict.fromkeys(shape.reserved, elsewhere) | own | found
         else:
