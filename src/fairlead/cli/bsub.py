@@ -115,19 +115,19 @@ def _name(value: str) -> Pairs:
 
 
 def _limit(value: str) -> Pairs:
-    """Hours and minutes, or minutes alone."""
-    found = re.fullmatch(r"(?:(\d{1,15}):)?(\d{1,15})(?:/.*)?", value, re.ASCII)
-    if not found:
-        raise Unlike("say #FAIRLEAD --time-limit TIME, such as 2h")
-    yield "time", f"{found[1] or 0}:{found[2]}:0"
+    yield "time", f"0:0:{_seconds(value, '--time-limit TIME, such as 2h')}"
 
 
 def _warning_time(value: str) -> Pairs:
-    """Hours and minutes, or minutes alone."""
+    yield "signal", f"@{_seconds(value, '--signal SIG@TIME, such as USR2@5m')}"
+
+
+def _seconds(value: str, ours: str) -> int:
+    """Of hours and minutes, or of minutes alone."""
     found = re.fullmatch(r"(?:(\d{1,9}):)?(\d{1,9})(?:/.*)?", value, re.ASCII)
     if not found:
-        raise Unlike("say #FAIRLEAD --signal SIG@TIME, such as USR2@5m")
-    yield "signal", f"@{(int(found[1] or 0) * 60 + int(found[2])) * 60}"
+        raise Unlike(f"say #FAIRLEAD {ours}")
+    return (int(found[1] or 0) * 60 + int(found[2])) * 60
 
 
 def _memory(value: str) -> Pairs:
