@@ -149,6 +149,8 @@ def test_the_grace_goes_on_without_the_service(bench: Bench) -> None:
 def test_a_stop_that_was_not_delivered_is_delivered_by_the_next(bench: Bench) -> None:
     """The service died after it wrote the wish and before it told the supervisor."""
     killed_after(bench, "start_and_wait('a', 'sleep', '60')")
+    (supervisor,) = bench.supervisors()
+    bench.until(lambda: (found := kernel.process(supervisor)) is not None and found.state == "S")  # it waits
     place = str(bench.directory / bench.key("a"))
     run_files.write(place, run_files.STOP, {"grace_ms": 1000, "at_ms": run_files.now_ms()})
     time.sleep(0.05)
