@@ -59,7 +59,8 @@ class Company:
 def first_fit(table: NodeTable, shape: Shape, spec: AskSpec | None, has_wish: bool) -> Node | None:
     """Of the open nodes that suit the shape and have room for it the first in order that it likes best.
 
-    `spec` is one ask of the shape, and `has_wish` says whether its own labels or images tell nodes apart.
+    `spec` is one ask of the shape (None: any whose labels and images tell no nodes apart), and `has_wish` says whether
+    its own do.
     """
     columns = table.columns
     columns.sync()
@@ -84,7 +85,7 @@ def best_of(table: NodeTable, nodes: list[Node], where: Constraints, spec: AskSp
 def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None = None) -> Mask:
     """Those of the rows of `mask` that have the most points."""
     points: Points = np.zeros(len(mask), dtype=np.int64)
-    for weight, liked in _liked(table, where, spec.labels if spec is not None else {}, mask):
+    for weight, liked in _liked(table, where, spec.labels if spec is not None else None, mask):
         points += weight * liked
     if spec is not None and spec.images and (has := table.images.points(spec.images)) is not None:
         points += OF_IMAGES * has
@@ -93,7 +94,9 @@ def best(table: NodeTable, where: Constraints, mask: Mask, spec: AskSpec | None 
     return mask & most
 
 
-def _liked(table: NodeTable, where: Constraints, labels: Mapping[str, str], mask: Mask) -> list[tuple[int, Points]]:
+def _liked(
+    table: NodeTable, where: Constraints, labels: Mapping[str, str] | None, mask: Mask
+) -> list[tuple[int, Points]]:
     """By kind: its weight, and the points of each row, by what the rows of the mask have."""
     terrain, rows = table.terrain, table.columns.rows
     found = []
@@ -122,11 +125,13 @@ def nodes_liked(table: NodeTable, where: Constraints, mask: Mask) -> Points:
     return _part_of_most(np.fromiter(liked, dtype=np.int64, count=len(rows)), mask)
 
 
-def company(table: NodeTable, where: Constraints, labels: Mapping[str, str]) -> Points:
-    """For each row how well work with these constraints and labels and what runs there go together."""
+def company(table: NodeTable, where: Constraints, labels: Mapping[str, str] | None) -> Points:
+    """For each row how well work with these constraints and labels and what runs there go together. Without labels
+    (None): work that nothing which runs has a wish about, whatever its labels are.
+    """
     terrain = table.terrain
     liked: Points = np.zeros(len(table.columns.rows), dtype=np.int64)
-    for (_, topology_key, weight), tally in terrain.company.wishes.matching(labels):
+    for (_, topology_key, weight), tally in terrain.company.wishes.matching(labels) if labels is not None else ():
         liked += weight * tally.view(terrain.topology(topology_key)).by_row()
     for wish in where.preferred_work:
         view = terrain.standing_of(wish.term.selector).view(terrain.topology(wish.term.topology_key))

@@ -96,6 +96,17 @@ def test_company_that_is_liked_and_company_that_is_not() -> None:
     assert c.fill("apart", 3, where=Constraints(preferred_work=(PreferredWork(-5, term),))) == "n1"
 
 
+def test_what_runs_likes_only_work_of_the_labels_that_it_names() -> None:
+    """Idle work is looked for by its shape, in which labels do not count, and was taken for work without any."""
+    c = cluster()
+    unlabelled = AffinityTerm((Requirement("app", "DoesNotExist"),), "zone")
+    likes = Constraints(selector=SSD, preferred_work=(PreferredWork(5, unlabelled),))
+    assert c.fill("one", 1, where=likes) == "n3"
+    wish = Constraints(preferred_nodes=(PreferredNodes(1, (Requirement("disk", "In", ("none",)),)),))
+    assert c.fill("two", 1, where=wish, labels={"app": "web"}, idle=True) == "n1"
+    assert c.fill("three", 1, where=wish, idle=True) == "n2"
+
+
 def test_an_even_spread_is_liked() -> None:
     """And a node without the key least of all, though it may be taken."""
     c = cluster()
