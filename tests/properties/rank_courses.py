@@ -43,6 +43,7 @@ from properties.rank_fit import (
     View,
     comes_before,
     counted_in,
+    is_of_gang,
     known,
     may_start,
     named,
@@ -216,6 +217,8 @@ class RankCourse(SettlingCourse):
                 aside = [*reserved.get(decision.node, []), *self.set_aside(decision.node, decisions, part)]
                 if ask not in aside and not self.had_its_own_room(decision, meanwhile):
                     rivals = [a for a in candidates if all(h is a and not self.loses_its_node(a, ask) for h in aside)]
+                    if room_was_made_for(decision, meanwhile):
+                        rivals = [a for a in rivals if not is_of_gang(a)]
                     self.nothing_before_it_would_fit(View(part, self.rule, ask, then), rivals, meanwhile)
         return decisions
 
@@ -367,6 +370,14 @@ class RankCourse(SettlingCourse):
                     if preemptor and queue not in preemptor.app.queue.lineage and left[queue][name] < least:
                         how = f"{_told(order)}: {queue.path} keeps {left[queue][name]} of {name}, guaranteed {least}"
                         self.breaks("below-guarantee", how)
+
+
+def room_was_made_for(placed: Allocated, meanwhile: Kept) -> bool:
+    """Whether work was stopped for it there. A gang that cannot be whole leaves that alone: else one work after another
+    would be stopped for what never starts.
+    """
+    name = (placed.application, placed.key)
+    return meanwhile.node.get(name) == placed.node and name not in meanwhile.turn
 
 
 def is_only_new_work(part: Partition, event: Event) -> bool:

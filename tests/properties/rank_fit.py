@@ -74,6 +74,11 @@ def waiting(part: Partition) -> list[Ask]:
     return [ask for app in part.applications.values() for ask in app.asks.values() if ask.pending]
 
 
+def is_of_gang(ask: Ask) -> bool:
+    """Whether it stands for a member of a gang (other tests watch whether that could be whole)."""
+    return ask.spec.placeholder and bool(ask.app.spec.placeholder_ask)
+
+
 # -- which comes before which ---------------------------------------------------------------------------------------
 
 
@@ -237,7 +242,8 @@ class View:
     def binding(self, ask: Ask) -> list[tuple[Ask, str]]:
         """Others for which space is kept that this ask has to leave alone: those of its own rank or higher.
 
-        So are those whose turn an administrator had kept, and with reservations (by guarantee) all of them.
+        So are those whose turn an administrator had kept, and with reservations (by guarantee) all of them; and for a
+        member of a gang those for which work was stopped, since the gang may not be whole even so.
         """
         return [
             (holder, node)
@@ -246,6 +252,7 @@ class View:
             and (
                 self.rule == "guarantee"
                 or self.kept.turn.get((holder.app.id, holder.key))
+                or (is_of_gang(ask) and (holder.app.id, holder.key) not in self.kept.turn)
                 or not comes_before(self.rule, ask, holder, self.less)
             )
         ]

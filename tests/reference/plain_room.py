@@ -112,7 +112,8 @@ class Room(Line):
         self.reach = self._distance(work, beside_kept=True)
         found = [plan for node in self.nodes if (plan := self._plan_on(work, node, weaker)) is not None]
         best = min(found, key=self._harm, default=None)
-        if best is not None and best.victims and work.is_holder and (not work.kept_on or work.gathers):
+        costs = best is not None and (best.victims or any(not w.gathers for w in best.cleared))
+        if costs and work.is_holder and (not work.kept_on or work.gathers):
             return best if self._could_be_whole(work.gang) else None
         return best
 

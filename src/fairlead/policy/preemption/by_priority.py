@@ -156,7 +156,7 @@ def _of_class(
             tried.note(ask, before_seq)
             if ask.priority == top and not _came_since(demands, before_seq):
                 break
-        elif not (found.victims and gangs.is_in_vain(ask, before_seq)):
+        elif not (_costs(found) and gangs.is_in_vain(ask, before_seq)):
             return place, found
     if not any(demand.enters for demand in demands):
         note_tried(partition, demands)
@@ -173,7 +173,7 @@ def _of_nominees(
         if path is not None and not place < path:
             return None
         plan, _ = _plan(partition, lines, ask, gangs)
-        if plan is not None and not (plan.victims and gangs.is_in_vain(ask, 0)):
+        if plan is not None and not (_costs(plan) and gangs.is_in_vain(ask, 0)):
             return place, plan
     note_tried(partition, demands)
     return None
@@ -196,14 +196,21 @@ def _in_order(lines: Lines, demands: list[Demand], gangs: GangRoom, tried: Tried
 
 
 def _places_in(partition: Partition, batch: Batch, gangs: GangRoom, tried: Tried) -> Iterator[tuple[Path, Ask]]:
-    """The asks of a batch in order, with their places, until it is found that they would have work stopped in vain, or
-    up to one whose turn is kept; but those that were tried.
+    """The asks of a batch in order, with their places, up to one whose turn is kept; but those that were tried, and
+    placeholders that would have work stopped in vain.
     """
     for ask in batch.asks:
-        if batch in gangs.in_vain or waits_for_turn(partition, ask):
+        if waits_for_turn(partition, ask):
             return
-        if not tried.covers(ask):
+        is_in_vain = ask.spec.placeholder and batch in gangs.in_vain
+        if not is_in_vain and not tried.covers(ask):
             yield path_of(ask), ask
+
+
+def _costs(plan: Plan | reclaim_idle.Plan) -> bool:
+    """Whether work is stopped by it, or was for a weaker ask that would lose the room."""
+    cleared = plan.cleared if isinstance(plan, Plan) else ()
+    return bool(plan.victims) or any(a.nomination is not None and not a.nomination.gathers for a in cleared)
 
 
 def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tuple[Plan | reclaim_idle.Plan | None, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from priority_clusters import PriorityCluster, only_on
 from fairlead.core.books.eviction_history import HOUR_MS
 from fairlead.core.model.constraints import HOSTNAME, AffinityTerm, Constraints, Requirement
 from fairlead.core.model.decisions import Evict
-from fairlead.core.model.events import AddApplication, AddAsks, AddNode
+from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release, UpdateNode
 from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec
+from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
 
 APART = AffinityTerm((Requirement("apart", "In", ("y",)),))
 
@@ -84,20 +85,27 @@ def test_what_is_kept_for_other_work_does_not_end_the_wait_for_a_gang(rule: str)
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
 def test_a_gang_gives_way_to_the_same_one_twice_in_an_hour(rule: str) -> None:
-    """The first of the other gang's members has room kept on the one node that the second could use."""
+    """The first of the other gang's members stands on the one node that the last could use, again and again."""
     c = PriorityCluster(nodes={"n1": 2, "n0": 2, "n2": 2}, rule=rule)
     stands, anywhere, there = members(c, "low", 2, 0, [only_on("n2"), Constraints(), only_on("n0")])
     c.handle(AddAsks((stands,)))
     c.handle(AddAsks(tuple(members(c, "high", 2, 2, [on_nodes("n0", "n1")] * 3))))
     assert len(c.run()[0]) == 3
     c.handle(AddAsks((anywhere, there)))
-    assert len(rounds(c)) == 2
+    assert len(rounds(c)) == 1
+
+    def another(gone: str, key: str) -> list[list[str]]:
+        c.handle(Release("low", gone, Cause.FINISHED))
+        found = rounds(c)
+        c.handle(AddAsks((replace(anywhere, key=key),)))
+        return found + rounds(c)
+
+    assert len(another("low1", "low3")) == 1
+    assert not another("low2", "low4"), "it gave way twice"
     c.submit("new", 9)
     assert not rounds(c)
     c.now_ms += HOUR_MS
-    assert len(rounds(c)) == 2
-    c.handle(AddNode(NodeSpec(id="n3", capacity=cores(1))))
-    assert len(rounds(c)) == 2
+    assert len(rounds(c)) == 1
 
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
@@ -116,8 +124,8 @@ def test_room_of_what_was_told_to_stop_counts_once_beside_the_member_that_gets_i
 
 
 @pytest.mark.parametrize("rule", ["priority", "both"])
-def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_is_kept_for_weaker_work(rule: str) -> None:
-    """Nothing is stopped for it, since it cannot be whole; what is given up anyway it takes before what is weaker."""
+def test_a_gang_that_cannot_be_whole_leaves_weaker_work_what_was_stopped_for_it(rule: str) -> None:
+    """Idle work is not stopped for the gang, and what is given up for another is not its either."""
     c = PriorityCluster(nodes={"n1": 2, "n2": 4, "n3": 2}, rule=rule)
     c.fill("high", 2, 9, where=only_on("n3"))
     c.fill("half", 2, 9, where=only_on("n2"))
@@ -128,6 +136,33 @@ def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_is_kept_for_w
     c.handle(AddAsks(tuple(members(c, "gang", 2, 2, [Constraints()] * 3))))
     assert not c.run()[1]
     c.gone("large")
-    assert c.run() == (["gang0@n1"], [])
+    assert c.run() == (["weak@n1"], [])
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_what_is_in_vain_for_a_gang_is_not_for_others_of_its_size(rule: str) -> None:
+    c = PriorityCluster(nodes={"n1": 2, "n2": 4, "n3": 2}, rule=rule)
+    for node in ("n1", "n2", "n3"):
+        c.fill(f"high-{node}", 2, 9, where=only_on(node))
+    c.fill("small", 1, 9, where=only_on("n2"), idle=True)
+    c.handle(AddAsks(tuple(members(c, "gang", 2, 2, [Constraints()] * 3))))
+    assert not c.run()[1]
     c.submit("alike", 2, 1)
-    assert c.run()[1] == ["small"], "what is in vain for the gang is not for others of its size"
+    assert c.run()[1] == ["small"]
+
+
+@pytest.mark.parametrize("rule", ["priority", "both"])
+def test_a_gang_for_which_idle_work_would_go_in_vain_has_room_that_only_gathers_for_weaker_work(rule: str) -> None:
+    """Nothing was stopped for that; what is free it takes before what is weaker."""
+    leaves = (QueueSpec(name="a"), QueueSpec(name="b", properties={"wait.max": "10s"}))
+    c = PriorityCluster(*leaves, nodes={"n1": 3, "n2": 4, "n3": 2}, rule=rule)
+    c.fill("high", 2, 9, where=only_on("n3"))
+    c.fill("half", 2, 9, where=only_on("n2"))
+    c.fill("small", 1, 9, where=only_on("n2"), idle=True)
+    c.fill("large", 3, 9, where=only_on("n1"))
+    c.submit("weak", 3, 0, "root.b", where=only_on("n1"))
+    c.run(20_000)
+    assert c.nominated() == {"weak": "n1"}
+    c.handle(AddAsks(tuple(members(c, "gang", 2, 2, [Constraints()] * 3))))
+    c.handle(UpdateNode("n1", cores(5)))
+    assert c.run() == (["gang0@n1"], [])

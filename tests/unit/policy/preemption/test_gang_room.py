@@ -10,6 +10,7 @@ import pytest
 from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.model.constraints import ANYWHERE, Constraints
+from fairlead.core.model.decisions import Allocated
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, Release
 from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Limits, Resources
@@ -50,6 +51,10 @@ def stopped(c: PriorityCluster) -> list[str]:
             c.gone(key)
         found += told
     return found
+
+
+def started(c: PriorityCluster) -> list[str]:
+    return [f"{each.key}@{each.node}" for each in c.decided if isinstance(each, Allocated)]
 
 
 def fill(c: PriorityCluster, *priorities: int, queue: str = "root.b", **more: Any) -> None:
@@ -97,6 +102,57 @@ def test_one_member_less_makes_it_possible(rule: str) -> None:
     assert stopped(c) == []
     c.handle(Release("gang", "gang-2", Cause.FINISHED))
     assert sorted(stopped(c)) == ["w0", "w1"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_stopped_for_weaker_work_is_not_taken_by_a_gang_that_cannot_be_whole(rule: str) -> None:
+    """Else work after work would be stopped for the job, and its placeholders would take the room of each."""
+    c = cluster(rule)
+    fill(c, 0, 0, 5, 9)
+    gang(c, 3)
+    assert stopped(c) == []
+    c.submit("job", 2, 4, "root.b")
+    assert stopped(c) == ["w1"]
+    assert "job@n1" in started(c)
+    c.finished("w3")
+    assert sorted(stopped(c)) == ["job", "w0"], "the gang is stronger, once all of it has room"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_gang_that_becomes_whole_takes_the_room_that_is_kept_for_weaker_work(rule: str) -> None:
+    c = cluster(rule)
+    fill(c, 0, 0, 5, 9)
+    gang(c, 3)
+    c.submit("job", 2, 4, "root.b")
+    assert c.run(20_000)[1] == ["w1"]
+    c.finished("w3")
+    assert c.run() == (["gang-0@n3"], ["w0"])
+    assert c.nominated() == {"gang-1": "n1", "gang-2": "n0"}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_room_that_only_gathers_for_weaker_work_is_taken_by_such_a_gang(rule: str) -> None:
+    """Nothing was stopped for it: the placeholders would have had that room when it became free."""
+    b = QueueSpec(name="b", properties={"wait.max": "10s"})
+    c = PriorityCluster(QueueSpec(name="a"), b, nodes={f"n{i}": 2 for i in range(4)}, rule=rule)
+    fill(c, 4, 5, 5, 9)
+    c.submit("job", 2, 4, "root.b")
+    assert stopped(c) == []
+    assert c.nominated() == {"job": "n0"}
+    gang(c, 3)
+    c.finished("w0")
+    assert c.run()[0] == ["gang-0@n0"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_work_of_the_same_application_that_is_no_member_has_work_stopped(rule: str) -> None:
+    """It was passed over behind placeholders like it, as long as these would have had work stopped in vain."""
+    c = cluster(rule)
+    fill(c, 0, 5, 5, 9)
+    gang(c, 3)
+    c.handle(AddAsks((AskSpec(application="gang", key="other", resources=amount(2), priority=5),)))
+    assert stopped(c) == ["w0"]
+    assert "other@n0" in started(c)
 
 
 @pytest.mark.parametrize("rule", RULES)
