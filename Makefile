@@ -109,6 +109,10 @@ courses: $(READY)  ## Watch the laws of rank in the random courses FROM=0 to COU
 deep-courses: $(READY)  ## The same in courses with three levels of queues and gangs of several groups
 	for rule in guarantee priority both; do $(BIN)/python tests/properties/deep_courses.py $$rule $(FROM) $(COURSES) || exit 1; done
 
+.PHONY: told-otherwise
+told-otherwise: $(READY)  ## Tell both kinds of courses in other words (all amounts seven times, a selector that every node meets): the same is decided
+	for rule in guarantee priority both; do $(BIN)/python tests/properties/told_otherwise.py $$rule $(FROM) $(COURSES) || exit 1; done
+
 .PHONY: crowds
 crowds: $(READY)  ## Hold decisions with what is remembered against those without, and watch the laws, in crowded courses FROM=0 to COURSES=10000
 	PYTHONPATH=src $(BIN)/python tests/properties/crowd_memory.py $(FROM) $(COURSES)

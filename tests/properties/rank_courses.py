@@ -205,7 +205,9 @@ class RankCourse(SettlingCourse):
         decisions = self.twin.schedule(self.now_ms, 1)
         then, meanwhile = self.kept.copy(), self.kept.copy()
         then.take(takewhile(lambda d: not isinstance(d, Allocated), decisions))
-        meanwhile.take(d for d in decisions if isinstance(d, Reserved) or (isinstance(d, ReservationSwitched) and d.on))
+        meanwhile.take(
+            d for d in decisions if isinstance(d, Reserved | Evict) or (isinstance(d, ReservationSwitched) and d.on)
+        )
         self.kept.take(decisions)
         self.nothing_started_is_stopped(part, decisions, candidates)
         if self.rule == "both":
@@ -377,7 +379,7 @@ def room_was_made_for(placed: Allocated, meanwhile: Kept) -> bool:
     would be stopped for what never starts.
     """
     name = (placed.application, placed.key)
-    return meanwhile.node.get(name) == placed.node and name not in meanwhile.turn
+    return meanwhile.node.get(name) == placed.node and not meanwhile.only_gathers(name)
 
 
 def is_only_new_work(part: Partition, event: Event) -> bool:

@@ -19,7 +19,7 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.decisions import Allocated, Decision, ReservationSwitched, Reserved, Unreserved
+from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved, Unreserved
 from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
@@ -35,10 +35,16 @@ class Kept:
     node: dict[Name, str] = field(default_factory=dict)
     turn: dict[Name, bool] = field(default_factory=dict)
     """Asks whose turn is kept, and whether an administrator ordered it."""
+    paid: set[str] = field(default_factory=set)
+    """What work was stopped for, in the words of `Evict.on_behalf_of`."""
 
     def copy(self) -> Kept:
         """The same, to go on from without changing this."""
-        return Kept(dict(self.node), dict(self.turn))
+        return Kept(dict(self.node), dict(self.turn), set(self.paid))
+
+    def only_gathers(self, name: Name) -> bool:
+        """Whether space on a node is kept because its turn is: no work was stopped for that."""
+        return name in self.turn and not {name[1], "/".join(name)} & self.paid
 
     def take(self, decisions: Iterable[Decision]) -> None:
         """Go on from these decisions."""
@@ -47,6 +53,9 @@ class Kept:
                 self.node[decision.application, decision.key] = decision.node
             elif isinstance(decision, Unreserved | Allocated):
                 self.node.pop((decision.application, decision.key), None)
+                self.paid -= {decision.key, f"{decision.application}/{decision.key}"}
+            elif isinstance(decision, Evict):
+                self.paid.add(decision.on_behalf_of)
             elif isinstance(decision, ReservationSwitched):
                 self.turn.pop((decision.application, decision.key), None)
                 if decision.on:
@@ -252,7 +261,7 @@ class View:
             and (
                 self.rule == "guarantee"
                 or self.kept.turn.get((holder.app.id, holder.key))
-                or (is_of_gang(ask) and (holder.app.id, holder.key) not in self.kept.turn)
+                or (is_of_gang(ask) and not self.kept.only_gathers((holder.app.id, holder.key)))
                 or not comes_before(self.rule, ask, holder, self.less)
             )
         ]

@@ -15,6 +15,9 @@ ONCE_BROKEN = [
     ("priority", 1566),
     ("priority", 1629),
     ("priority", 3023),
+    ("priority", 1041),
+    ("priority", 1697),
+    ("both", 1141),
     ("both", 1566),
     ("both", 1888),
 ]
