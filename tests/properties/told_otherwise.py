@@ -33,7 +33,7 @@ from fairlead.core.model.constraints import (
     Taint,
     Toleration,
 )
-from fairlead.core.model.decisions import Decision, DeclarationChanged, QueueChanged
+from fairlead.core.model.decisions import Decision, DeclarationChanged, QueueChanged, QuotaEnforced
 from fairlead.core.model.events import Event, LabelNode, SetPriority, UpdateNode
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import (
@@ -106,6 +106,8 @@ class Otherwise:
 
     change: Change
     later_ms: int = 0
+    until: type[Decision] | None = None
+    """From the first decision of this kind on it may be otherwise: whole numbers are rounded for it."""
 
     def told(self, told: Any) -> Any:
         """The same in other words."""
@@ -200,7 +202,7 @@ def more_in_the_file(**more: tuple[Any, ...]) -> Change:
 
 
 WAYS = {
-    "every amount seven times": Otherwise(every_amount),
+    "every amount seven times": Otherwise(every_amount, until=QuotaEnforced),
     "a resource that nothing asks for": Otherwise(a_resource_that_nothing_asks_for),
     "later": Otherwise(later, LATER_MS),
     "priorities further apart": Otherwise(priorities_further_apart),
@@ -239,6 +241,8 @@ def difference(course: Recorder, way: Otherwise) -> str:
             after = scheduler.handle(way.told(told), at_ms)
         else:
             after = scheduler.schedule(at_ms, told)
+        if way.until is not None and any(isinstance(each, way.until) for each in before):
+            return ""
         if decided(before) != decided(after):
             return f"call {step} at {now_ms}: {decided(before)}, and not {decided(after)}"
     return ""

@@ -174,10 +174,10 @@ class NodeTable:
             self.reserved_again[ask] = None
         if not self.unfit:
             return
-        is_open = node.is_open
+        is_open, left = node.is_open, self._left_of_all()
         for shape in list(self.unfit):
             if shape.blocked_by_root:
-                if self.sum_has_room(shape.items):
+                if fits_in(shape.items, left):
                     self.clear_unfit(shape)
             elif shape.required_node:
                 if shape.required_node == node.id:
@@ -204,6 +204,10 @@ class NodeTable:
             if self.in_use.get(name, 0) + amount > self.total.get(name, 0):
                 return False
         return True
+
+    def _left_of_all(self) -> Book:
+        """What all nodes together have that no queue uses."""
+        return {name: amount - self.in_use.get(name, 0) for name, amount in self.total.items()}
 
     def lost(self, node: Node) -> None:
         """The node has less room than before: shapes that fitted there only are not looked for again."""
@@ -251,7 +255,8 @@ class NodeTable:
 
     def _mark_all_short(self) -> bool:
         """Whether there were any that lack it."""
-        short = [each for each in self.fitting if not self.sum_has_room(each.items)]
+        left = self._left_of_all()
+        short = [each for each in self.fitting if not fits_in(each.items, left)]
         for shape in short:
             self.mark_unfit(shape, by_root=True)
         return bool(short)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.model.events import Cause
-from fairlead.core.model.resources import Book, add_to
+from fairlead.core.model.resources import Book
 
 if TYPE_CHECKING:
     from fairlead.core.books import Ask, Node
@@ -44,7 +44,9 @@ class Consumption:
         if ask.evict_cause is Cause.PREEMPTED_BY_SCHEDULER:
             bucket = PREEMPTED
         key = (bucket, node.spec.attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE)
-        add_to(self.spent.setdefault(key, {}), tuple((name, amount * lasted_ms) for name, amount in ask.items))
+        spent = self.spent.setdefault(key, {})
+        for name, amount in ask.items:
+            spent[name] = spent.get(name, 0) + amount * lasted_ms
 
     def seconds(self, bucket: str) -> dict[str, dict[str, int]]:
         """Amount times whole seconds of a bucket, by instance type."""

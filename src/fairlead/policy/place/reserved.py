@@ -12,6 +12,7 @@ So it is in YuniKorn's walk. Where rank decides, room is kept for single asks on
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
@@ -31,6 +32,7 @@ from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption.required_node import preempt_on_required_node, take_kept_room, would_stop
 
 Key = tuple[object, ...]
+_APP = attrgetter("app")
 
 
 # -- setting a node aside -----------------------------------------------------------------------------------------
@@ -232,9 +234,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
     for shape in list(nodes.reserved_shapes):
         elsewhere = nodes.first_for(shape) if not shape.unfit else None
         if elsewhere is not None:
-            liked = [a for a in shape.reserved if nodes.has_wish(a)] if nodes.know_wishes() else []
-            own = {ask: node for ask in liked if (node := nodes.first_for(shape, ask)) is not None}
-            found = dict.fromkeys(shape.reserved, elsewhere) | own | found
+            found = dict.fromkeys(shape.reserved, elsewhere) | _liked_by(partition, shape) | found
         else:
             _wait_for_node(partition, shape)
     while found:
@@ -305,10 +305,17 @@ def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator
                 yield seeker[1]
 
 
+def _liked_by(partition: Partition, shape: Shape) -> dict[Ask, Node]:
+    """Of the asks of a shape that are tried elsewhere those that others of it are not like: which node each has."""
+    nodes = partition.nodes
+    liked = [ask for ask in shape.reserved if nodes.has_wish(ask)] if nodes.know_wishes() else []
+    return {ask: node for ask in liked if (node := nodes.first_for(shape, ask)) is not None}
+
+
 def _first(asks: dict[Ask, Node]) -> Ask:
     """The first of these in walk order; of one application those on their own nodes before the others."""
-    app = first_in_walk(list({ask.app: None for ask in asks}))
-    return min((a for a in asks if a.app is app), key=lambda a: (asks[a] is not a.reserved_on, a.line_key))
+    app = first_in_walk(list(dict.fromkeys(map(_APP, asks))))
+    return min([a for a in asks if a.app is app], key=lambda a: (asks[a] is not a.reserved_on, a.line_key))
 
 
 def _can_start_on(partition: Partition, ask: Ask, node: Node) -> bool:
