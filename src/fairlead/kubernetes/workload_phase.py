@@ -82,9 +82,14 @@ class Workload:
         return bool(self.too_large and self.stand_ins) and not self.begun
 
     @property
-    def keeps_a_part(self) -> bool:
-        """Whether it waits, and some of its room is kept already."""
-        return not self.begun and any(each.books is Books.PLACED for each in self.stand_ins.values())
+    def is_sized_anew(self) -> bool:
+        """Whether it matters that nodes are other than before: it waits, and is too large, was let go (and goes on in
+        parts if it is too large by now), or keeps some of its room already.
+        """
+        if self.begun or not self.stand_ins:
+            return False
+        waits_for_nodes = self.too_large or self.spec.suspended is False
+        return bool(waits_for_nodes) or any(each.books is Books.PLACED for each in self.stand_ins.values())
 
     @property
     def why_without_pods(self) -> str:

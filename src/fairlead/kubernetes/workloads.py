@@ -120,9 +120,9 @@ class Workloads:
                 known.phase = Phase.WAITING
             yield from self._consider(known)
             if starts_anew:
-                application, informer = known.spec.application, self._informer
-                never = known.is_too_large or not known.stand_ins or application in informer.refused
-                yield from self._goes_on(known) if never else informer.placeholders.release_members(application)
+                application, placeholders = known.spec.application, self._informer.placeholders
+                never = not known.stand_ins or application in self._informer.refused
+                yield from self._goes_on(known) if never else placeholders.release_members(application)
 
     def try_again(self, uid: str) -> Iterator[Event]:
         """The pause of a workload is over."""
@@ -182,10 +182,8 @@ class Workloads:
         informer, spec = self._informer, known.spec
         yield from informer.placeholders.expel(application.id)
         total = sum((ask.resources for ask in asks), NOTHING)
-        tags = {**application.tags, **spec.tags}
-        application = replace(
-            application, tags=tags, placeholder_ask=total, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms
-        )
+        application = replace(application, tags={**application.tags, **spec.tags}, placeholder_ask=total)
+        application = replace(application, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms)
         informer.refused.pop(application.id, None)
         informer.specs[application.id] = application
         known.parts = parts_of(asks)
@@ -195,13 +193,14 @@ class Workloads:
             self._stand_in(known, ask)
         if known.too_large and spec.suspended is not None:
             informer.acts.append(Record(spec.name, "FailedScheduling", known.too_large, warning=True))
+        if known.too_large and spec.suspended is False:  # It was let go, and could not start as a whole.
+            yield from self._goes_on(known)
         for stand_in in [] if known.too_large else list(known.stand_ins.values()):
-            if informer.may_enter(stand_in):
-                yield from informer.enter(stand_in)
+            yield from informer.enter(stand_in) if informer.may_enter(stand_in) else ()
 
     def settle(self) -> Iterator[Event]:
         """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere. What was
-        larger than all nodes together may be so no more, and what keeps a part of its room may be so now.
+        larger than all nodes together may be so no more, and what waits for its room may be so now.
         """
         if not (changed := self.nodes.take_changed()):
             return
@@ -211,7 +210,7 @@ class Workloads:
                 yield from self.lost_room(known)
             elif known is not None:
                 self._informer.placeholders.lost_room(known)
-        for workload in [w for w in self.store.by_uid.values() if w.is_too_large or w.keeps_a_part]:
+        for workload in [w for w in self.store.by_uid.values() if w.is_sized_anew]:
             before, workload.too_large = workload.too_large, self.why_too_large(workload.parts)
             if bool(before) is not bool(workload.too_large):
                 yield from self._drop(workload)

@@ -216,6 +216,41 @@ def test_a_job_that_was_let_go_and_is_larger_than_all_nodes_runs_as_far_as_there
     assert len(binds(cluster.acts())) == 2
 
 
+@pytest.mark.parametrize("restarts", range(3))
+def test_a_job_that_was_let_go_and_becomes_larger_than_all_nodes_runs_as_far_as_there_is_room(restarts: int) -> None:
+    """However often the scheduler is restarted before the node is smaller, or after that: it waited for such nodes for
+    ever after one restart, and ran after another.
+    """
+    cluster = let_go(2)
+    for number in range(2):
+        cluster.pod(f"taken{number}", "2", node=f"n{number}")
+    if restarts:
+        cluster.restarted(QUEUES)
+    assert binds(cluster.acts()) == {}
+    cluster.node("n1", "1")
+    assert binds(cluster.acts()) == {}
+    if restarts == 2:
+        cluster.restarted(QUEUES)
+    for number in range(2):
+        cluster.gone(f"taken{number}")
+    assert binds(cluster.acts()) == {"train-0": "n0"}
+
+
+def test_a_job_that_was_let_go_and_gave_its_room_back_as_nodes_became_too_small_runs_as_far_as_there_is_room() -> None:
+    cluster = let_go(2)
+    cluster.pod("taken", "2", node="n1")
+    cluster.restarted(QUEUES)
+    cluster.acts()
+    cluster.now = 16 * 60_000
+    cluster.acts()
+    (uid,) = cluster.driver.informer.workloads.pauses
+    cluster.gone("taken")
+    cluster.node("n1", "1")
+    assert binds(cluster.acts()) == {}
+    cluster.driver.try_again(uid, cluster.now)
+    assert len(binds(cluster.acts())) == 1
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_job_that_somebody_lets_go_and_that_its_queue_never_takes_runs_as_far_as_it_may(restarted: bool) -> None:
     """Its queue has 4 CPUs at most, and it would start with 6."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from driven_cluster import PRIORITY, Cluster
+from driven_cluster import PRIORITY, Cluster, binds
 from driven_jobs import Jobs
 
-from fairlead.kubernetes.acts import CreatePlaceholder, Explain
+from fairlead.kubernetes.acts import CreatePlaceholder, Explain, Record
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.explainer import AT_ONCE, PACE_MS, SETTLE_MS, Explainer
 from fairlead.kubernetes.kinds import NODES
@@ -113,8 +113,8 @@ def test_pods_of_a_group_that_is_too_large_are_told_what_the_nodes_lack_now() ->
     assert told() == set()
 
 
-def test_pods_of_a_job_that_becomes_too_large_are_told_so() -> None:
-    """They wait for its room, and had been told how much of it there was."""
+def test_a_job_that_was_let_go_and_becomes_too_large_is_told_so_and_its_pods_what_they_lack() -> None:
+    """They wait for its room no more, and had been told how much of it there was."""
     cluster = Jobs()
     for name in ("n1", "n2"):
         cluster.node(name, "2")
@@ -130,10 +130,10 @@ def test_pods_of_a_job_that_becomes_too_large_are_told_so() -> None:
         cluster.now += SETTLE_MS
         acts.extend(cluster.acts())
         explainer.go_on(cluster.now)
-    said = {act.pod.name: act.message for act in acts if isinstance(act, Explain)}
-    so_far = "the gang of application default-train-j-train reserves its room: 0 of 2 have it"
-    why = f"{so_far}; its 2 pods need cpu 4 together; all nodes together have cpu 2"
-    assert said == {"train-0": why, "train-1": why}
+    said = {act.pod.name: act.message for act in acts if isinstance(act, Explain | Record)}
+    assert binds(acts) == {"train-0": "n1"}
+    assert said["train"] == "its 2 pods need cpu 4 together; all nodes together have cpu 2"
+    assert said["train-1"] == "needs cpu 2; all nodes together have cpu 0 free of cpu 2"
 
 
 def test_a_new_pod_is_told_why_it_waits_before_the_others_are_told_again() -> None:

@@ -154,9 +154,7 @@ def gathers(driver: Driver) -> bool:
     if any(node.reservations for node in driver.scheduler.cluster.partitions["default"].nodes.nodes.values()):
         return True
     stand_ins = any(p.books is Books.PLACED for p in informer.pod_store.by_uid.values() if p.name.stands_for)
-    # (A job that was let go and is too large by now waits, and goes on after a restart.)
-    let_go = any(w.is_too_large and w.spec.suspended is False for w in informer.workloads.store.by_uid.values())
-    return stand_ins or let_go or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
+    return stand_ins or any(gang.gang.groups and not gang.begun for gang in informer.gangs.declared.values())
 
 
 def tried_anew(driver: Driver) -> bool:
