@@ -22,7 +22,7 @@ from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.translate.pods import ask_of
-from fairlead.kubernetes.workload_sizes import Parts, parts_of
+from fairlead.kubernetes.workload_sizes import Parts, asked_once, parts_of
 
 if TYPE_CHECKING:
     from fairlead.kubernetes.informer import Informer
@@ -108,9 +108,9 @@ class Placeholders:
         """Nodes are other than before: a gang that all of them could not hold gives its room back, and takes none
         before they could.
         """
-        informer = self._informer
+        informer, why_too_large = self._informer, asked_once(self.why_too_large)
         for application, gang in [(a, g) for a, g in informer.gangs.declared.items() if g.parts and not g.begun]:
-            before, gang.too_large = gang.too_large, self.why_too_large(gang.parts)
+            before, gang.too_large = gang.too_large, why_too_large(gang.parts)
             if not (before or gang.too_large):
                 continue
             made = [member for member in informer.pod_store.members(application) if member.spec.placeholder]

@@ -7,7 +7,7 @@ Invariant: it depends on the capacity, labels and taints of nodes alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,28 @@ def parts_of(asks: Iterable[AskSpec]) -> Parts:
     counts: Counter[object] = Counter()
     first: dict[object, AskSpec] = {}
     for ask in asks:
-        own = tuple(sorted(ask.labels.items())) if ask.where.anti_affinity else ()
-        key = ask.resources.items, ask.where, own
+        key = _seen_by_nodes(ask)
         counts[key] += 1
         first.setdefault(key, ask)
     return tuple((first[key], count) for key, count in counts.items())
+
+
+def _seen_by_nodes(ask: AskSpec) -> object:
+    own = tuple(sorted(ask.labels.items())) if ask.where.anti_affinity else ()
+    return ask.resources.items, ask.where, own
+
+
+def asked_once(why: Callable[[Parts], str]) -> Callable[[Parts], str]:
+    """`why_too_large`, asked once for all that nodes cannot tell apart: as long as nodes stay as they are."""
+    said: dict[object, str] = {}
+
+    def answer(parts: Parts) -> str:
+        key = tuple((_seen_by_nodes(ask), count) for ask, count in parts)
+        if (found := said.get(key)) is None:
+            found = said[key] = why(parts)
+        return found
+
+    return answer
 
 
 def why_too_large(partition: Partition, parts: Parts) -> str:

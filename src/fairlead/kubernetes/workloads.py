@@ -24,7 +24,7 @@ from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.translate.workloads import WorkloadSpec, as_one, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
-from fairlead.kubernetes.workload_sizes import Parts, parts_of
+from fairlead.kubernetes.workload_sizes import Parts, asked_once, parts_of
 from fairlead.kubernetes.workload_store import KINDS, WorkloadStore
 
 if TYPE_CHECKING:
@@ -210,8 +210,9 @@ class Workloads:
                 yield from self.lost_room(known)
             elif known is not None:
                 self._informer.placeholders.lost_room(known)
+        why_too_large = asked_once(self.why_too_large)
         for workload in [w for w in self.store.by_uid.values() if w.is_sized_anew]:
-            before, workload.too_large = workload.too_large, self.why_too_large(workload.parts)
+            before, workload.too_large = workload.too_large, why_too_large(workload.parts)
             if bool(before) is not bool(workload.too_large):
                 yield from self._drop(workload)
                 yield from self._consider(workload)

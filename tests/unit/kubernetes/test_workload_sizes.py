@@ -12,6 +12,8 @@ from fairlead.kubernetes.acts import Explain
 from fairlead.kubernetes.bodies import unscheduled
 from fairlead.kubernetes.kinds import JOBS, NODES
 from fairlead.kubernetes.reflector import Deleted
+from fairlead.kubernetes.translate import identity
+from fairlead.kubernetes.workload_sizes import Parts
 from fairlead.service.kubernetes.pods import ClusterMoment
 
 APART = {
@@ -108,3 +110,32 @@ def test_a_pod_group_that_all_nodes_could_not_hold_takes_no_room_and_calls_an_au
     cluster.node("n2", "3")
     started = binds(cluster.acts()) | binds(cluster.acts())
     assert sorted(started) == ["g-0", "g-1", "g-2"]
+
+
+@pytest.mark.parametrize("are_gangs", [False, True])
+def test_a_node_that_changes_has_alike_work_sized_once(are_gangs: bool) -> None:
+    """With 2,000 gangs that wait each change of a node cost 20 ms, though all of them were of one size."""
+    cluster = Jobs(QUEUES)
+    cluster.node("n1", "2")
+    for number in range(20):
+        if are_gangs:
+            task_groups = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
+            notes = {identity.TASK_GROUP_NAME: "w", identity.TASK_GROUPS: task_groups}
+            cluster.pod(f"m{number}", "2", labels={"applicationId": f"a{number}"}, annotations=notes)
+        else:
+            cluster.job(f"a{number}")
+    cluster.acts()
+    workloads, placeholders = cluster.driver.informer.workloads, cluster.driver.informer.placeholders
+    asked = list[Parts]()
+
+    def why_too_large(parts: Parts) -> str:
+        asked.append(parts)
+        return cluster.driver._why_too_large(parts)
+
+    workloads.why_too_large = placeholders.why_too_large = why_too_large
+    cluster.node("n1", "2")
+    cluster.acts()
+    assert asked == []
+    cluster.node("n1", "3")
+    cluster.acts()
+    assert len(asked) == 1
