@@ -379,3 +379,36 @@ def test_other_configmaps_are_none_of_our_business() -> None:
     """By name and by namespace."""
     assert check({}, name="other").allowed
     assert check({}, namespace="other").allowed
+
+
+KUEUE_QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "says"),
+    [
+        ("Pod", KUEUE_QUEUE, "label queue of the pod names its queue"),
+        ("Job", KUEUE_QUEUE, "with label fairlead.io/queue fairlead starts it as a whole, in that queue"),
+        ("Job", {"kueue.x-k8s.io/priority-class": "high"}, "with label fairlead.io/queue fairlead starts it"),
+        ("Job", {**KUEUE_QUEUE, "fairlead.io/queue": "root.research"}, ""),
+        ("Pod", {**KUEUE_QUEUE, "kueue.x-k8s.io/managed": "true"}, ""),
+        ("Pod", {**KUEUE_QUEUE, "queue": "root.research"}, ""),
+        ("Pod", {"app": "train"}, ""),
+    ],
+)
+def test_a_label_of_kueue_is_said_to_mean_nothing_here(kind: str, labels: dict[str, str], says: str) -> None:
+    """A job with one stayed suspended, and a pod started in another queue; nothing said why."""
+    thing: dict[str, Any] = a_pod(labels)
+    if kind == "Job":
+        thing = {"metadata": {"name": "train", "labels": labels}, "spec": {"suspend": True, "template": a_pod()}}
+    warnings = pods.review(ask(thing, kind), AdmissionRules(), {}).warnings
+    assert len(warnings) == bool(says)
+    for told in warnings:
+        assert told.startswith(f"fairlead does not look at label {next(iter(labels))}: {says}")
+    assert pods.review(ask(thing, kind, "UPDATE", old=thing), AdmissionRules(), {}).warnings == ()
+
+
+@pytest.mark.parametrize("scheduler", ["another", "default-scheduler"])
+def test_a_label_of_kueue_on_what_is_not_ours_is_not_spoken_of(scheduler: str) -> None:
+    rules = AdmissionRules(excluded=("lab",))
+    assert pods.review(ask(a_pod(KUEUE_QUEUE, schedulerName=scheduler)), rules, {}).warnings == ()

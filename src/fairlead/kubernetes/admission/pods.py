@@ -121,6 +121,8 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Where each kind has its pod."""
+KUEUE, KUEUE_MANAGED = "kueue.x-k8s.io/", "kueue.x-k8s.io/managed"
+"""How labels of Kueue begin, and the one that it puts on pods which it has taken into its care."""
 LABEL_MAX = 63
 
 
@@ -158,7 +160,8 @@ def review(question: Question, rules: AdmissionRules, notes: Mapping[str, str]) 
         changes.put((*at, "spec", "schedulerName"), rules.scheduler_name)
     if kind == "Pod" and question.operation == "CREATE":
         _belonging(question, rules, notes, pod, namespace, changes)
-    return Verdict(patch=tuple(changes.operations), warnings=_warnings(pod))
+    foreign = _of_kueue(question, at, pod) if question.operation == "CREATE" else ()
+    return Verdict(patch=tuple(changes.operations), warnings=(*_warnings(pod), *foreign))
 
 
 def _as_pod(part: dict[str, Any] | None) -> Pod | None:
@@ -290,6 +293,23 @@ def _fitting(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:10]
     return f"{name[: LABEL_MAX - 11].rstrip('-._')}-{digest}"
+
+
+def _of_kueue(question: Question, at: tuple[str, ...], pod: Pod) -> tuple[str, ...]:
+    """What labels of Kueue do here, told to whoever submits something with one and with none of ours. What Kueue makes
+    itself, or has taken into its care, bears its mark: it needs no advice.
+    """
+    thing = question.object
+    labels = {**(_part(thing, (*at, "metadata", "labels")) or {}), **(_part(thing, ("metadata", "labels")) or {})}
+    used = sorted(name for name in labels if name.startswith(KUEUE))
+    is_job = question.kind.kind == "Job"
+    if not used or KUEUE_MANAGED in labels or (_note(thing, QUEUE) if is_job else identity.queue_of(pod)):
+        return ()
+    if is_job:
+        here = f"with label {QUEUE} fairlead starts it as a whole, in that queue"
+    else:
+        here = "label queue of the pod names its queue"
+    return (f"fairlead does not look at label {used[0]}: {here} (docs/kubernetes.md, coming from Kueue)",)
 
 
 def _warnings(pod: Pod) -> tuple[str, ...]:
