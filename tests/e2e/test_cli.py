@@ -169,7 +169,7 @@ def test_an_array_is_one_line_until_its_parts_are_asked_for(bench: Bench) -> Non
     bench.until(key)
     again = bench.run("cancel", key)
     assert again.returncode == 4
-    assert f"that is for none of the 3 parts of {key}" in again.stderr
+    assert f"nothing was done to any of the 3 parts of {key}: job {key}.1 has ended already" in again.stderr
 
 
 def test_a_signal_gives_128_and_its_number(bench: Bench) -> None:

@@ -60,12 +60,11 @@ async def order_each(
                 refusal.message = f"{done}: {refusal.message}"
             raise
     if len(refused) == len(keys):
-        first = refused[0]
+        first = refused[-1] if last_first else refused[0]
         if keys == [key]:
             raise first
-        raise Refusal(
-            first.code, f"that is for none of the {len(keys)} parts of {key}: {first.message}", field=first.field
-        )
+        said = f"nothing was done to any of the {len(keys)} parts of {key}: {first.message}"
+        raise Refusal(first.code, said, field=first.field)
     return await place.look(lambda scheduler, jobs: row_of(jobs, scheduler, key))
 
 
