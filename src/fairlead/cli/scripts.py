@@ -132,8 +132,11 @@ def _checked(ctx: click.Context, words: Sequence[str], path: str, content: bytes
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        said = f"{path} is not UTF-8 text (byte {error.start})"
-        raise wrong_usage(said if path == _PIPED else f"{said}; run it as: -- {path}") from None
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        said = f"{path}:{line}: byte {column} is not UTF-8; write it so, as `iconv -f LATIN1 -t UTF-8` does"
+        said += "" if path == _PIPED else f", or have it run as it is, without its directives: -- {path}"
+        raise wrong_usage(said) from None
     if not directives:
         return Script(words, text, {}, {}, {})
     from fairlead.cli.directives import read_directives

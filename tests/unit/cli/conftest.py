@@ -24,7 +24,7 @@ def run(socket_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ru
     monkeypatch.setenv("FAIRLEAD_SOCKET", socket_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
-    def invoke(*args: str, stdin: str | None = None) -> Result:
+    def invoke(*args: str, stdin: str | bytes | None = None) -> Result:
         return CliRunner().invoke(app, list(args), input=stdin, prog_name="fairlead")
 
     return invoke
