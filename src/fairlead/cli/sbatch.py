@@ -41,6 +41,8 @@ _PASSED_OVER: Final = frozenset({
 """They change nothing here: it is so anyway, or there is one node."""
 _TYPED: Final = frozenset({"gpus", "gpus-per-node", "gpus-per-task", "gres"})
 """What may name a type of devices."""
+_OF_EACH_NODE: Final = ("mincpus", "mem", "gpus-per-node", "gres")
+"""What a job has on each of its nodes, beside tasks."""
 _NUMBER: Final = r"\d{1,15}"
 """More digits mean nothing, and Python refuses to read thousands of them."""
 _TIME = re.compile(rf"(?:({_NUMBER})-)?({_NUMBER})(?::({_NUMBER}))?(?::({_NUMBER}))?")
@@ -48,7 +50,6 @@ _MEMORY = re.compile(rf"({_NUMBER})([KMGTkmgt]?)[bB]?")
 _ADVICE: Final = {
     "constraint": "say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
     "exclude": "say --node-selector with what the right node has",
-    "nodes": "a job runs on one node",
     "exclusive": "say --cpu and --memory of the whole node (`fairlead nodes`)",
     "reservation": "leave it out: a window (`fairlead maintenance ls`) says itself whose jobs it is for",
     "export-file": "say --env-file with NAME=VALUE lines",
@@ -146,7 +147,9 @@ class Options:
         if name in _CORES:
             return ["--cpu", str(self._cores())] if self._is_first(name, _CORES) else []
         if name == "nodes":
-            return [] if value in ("1", "1-1") else None
+            if value not in ("1", "1-1"):
+                raise Unlike(f"a job runs on one node, {self._of_several_nodes()}")
+            return []
         if name in ("mail-type", "mail-user"):
             return self._mail(name)
         if name == "gpus-per-task":
@@ -170,6 +173,15 @@ class Options:
         if "cpus-per-gpu" in self._texts:
             cores = self._devices() * _number(self._texts["cpus-per-gpu"])
         return max(cores, _number(self._texts.get("mincpus") or "1"))
+
+    def _of_several_nodes(self) -> str:
+        """What becomes of that which Slurm gives on each of several nodes."""
+        tasks = (
+            [] if "ntasks" in self._texts else ["--ntasks-per-node" if "ntasks-per-node" in self._texts else "one task"]
+        )
+        once = [*tasks, *(f"--{name}" for name in _OF_EACH_NODE if name in self._texts)]
+        said = f"so what each of several would have counts once ({', '.join(once)}): ask for all of it"
+        return said if once else "with all its tasks"
 
     def _devices(self) -> int:
         """GPUs of all tasks together. Raises `Unlike` where it is not said how many."""

@@ -132,7 +132,8 @@ def test_what_slurm_alone_knows_is_named(taking: Any, run: Run) -> None:
     lines = run("submit", "job.sh").stderr.splitlines()
     assert lines[0].startswith("fairlead: job.sh: 3 of its #SBATCH options mean nothing here")
     assert lines[1:] == [
-        "  job.sh:2: --nodes=2: a job runs on one node",
+        "  job.sh:2: --nodes=2: a job runs on one node, so what each of several would have counts once (one task): ask "
+        "for all of it",
         "  job.sh:2: --constraint=ssd: say --node-selector NAME=VALUE, of what `fairlead nodes` shows",
         "  job.sh:3: --made-up=x: leave it out",
     ]

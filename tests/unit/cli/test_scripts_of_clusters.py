@@ -55,3 +55,22 @@ def test_a_script_in_latin_1_is_refused_with_its_line(taking: Any, run: Run, wor
     result = run("submit", *words, stdin=content)
     assert (result.exit_code, result.stderr) == (2, f"fairlead: {said}\n")
     assert taking.sent("POST", "/jobs") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "cpu", "said"),
+    [
+        ("-N 4 --ntasks-per-node=8 --mem=8G", 8, "(--ntasks-per-node, --mem): ask for all of it"),
+        ("-N 2-4 --gpus-per-node=1", None, "(one task, --gpus-per-node): ask for all of it"),
+        ("-N 4 -n 32 --ntasks-per-node=8", 32, "--nodes=4: a job runs on one node, with all its tasks"),
+        ("-N 1 --ntasks-per-node=8", 8, ""),
+    ],
+)
+def test_several_nodes_are_one_with_the_share_of_one(
+    taking: Any, run: Run, line: str, cpu: int | None, said: str
+) -> None:
+    """Four nodes with eight tasks each were eight cores here, and nothing said that this is a quarter."""
+    write(f"#!/bin/sh\n#SBATCH {line}\n")
+    assert run("submit", "job.sh").stderr.partition("\n")[2].endswith(f"{said}\n" if said else "")
+    [sent] = taking.sent("POST", "/jobs")
+    assert sent["jobs"][0].get("resources", {}).get("cpu") == cpu
