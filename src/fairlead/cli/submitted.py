@@ -31,6 +31,18 @@ def say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
             complain(f"{first}{more} is in {queue}")
 
 
+def say_what_never_comes(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
+    """On standard error, the first job that wants a signal before a time limit that neither it nor its queue has."""
+    found = [row.key for job, row in zip(jobs, rows, strict=False) if _wants_signal(job) and row.time_limit_ms is None]
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        complain(f"{found[0]}{more} has no time limit, so the signal before that never comes; say --time-limit as well")
+
+
+def _wants_signal(job: Described) -> bool:
+    return bool(job.body.get("limit_signal"))
+
+
 _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")
 """Reasons to wait that no end of other work takes away."""
 _LASTING = frozenset({"selector", "taint", "too-small"})

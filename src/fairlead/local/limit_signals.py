@@ -32,14 +32,13 @@ def of(spec: JobSpec) -> LimitSignal | None:
 def flaw(spec: JobSpec) -> str:
     """Why the signal of a new job makes no sense beside its time limit; empty: it does.
 
-    What is repeated is left as it is: nobody could say another signal for it.
+    What is repeated is left as it is: nobody could say another signal for it. Without a time limit it does not come, as
+    in Slurm; a limit may be given later.
     """
     wanted, limit_ms = of(spec), spec.time_limit_ms
-    if wanted is None or spec.rerun_of or (limit_ms is not None and wanted.before_ms <= limit_ms):
+    if wanted is None or spec.rerun_of or limit_ms is None or wanted.before_ms <= limit_ms:
         return ""
     before = duration_exactly(wanted.before_ms)
     said = f"{signal_name(wanted.number)} is to come {before} before the end of its time limit"
-    if limit_ms is None:
-        return f"{said}, and it has none; say --time-limit as well, or leave the signal out"
     most = duration_exactly(limit_ms)
     return f"{said}, which is only {most}; let it come at most {most} before, or ask for a longer time limit"

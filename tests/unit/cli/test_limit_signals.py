@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def taking(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A service that takes every job; commands run in an empty directory."""
-    service.on("POST", "/jobs", lambda _: {"jobs": [service.add("1")]})
+    service.on("POST", "/jobs", lambda _: {"jobs": [service.add("1", time_limit_ms=7_200_000)]})
     monkeypatch.chdir(tmp_path)
     return service
 
@@ -51,3 +51,14 @@ def test_it_is_shown_in_words(service: Any, run: Run) -> None:
     service.add("2", time_limit_ms=3_600_000)
     assert "SIGUSR1 5m before its time limit, to its first process alone" in run("show", "1").stdout
     assert "before its time limit" not in run("show", "2").stdout
+
+
+@pytest.mark.parametrize("words", [("submit",), ("submit", "--time-limit", "2h")])
+def test_what_has_no_time_limit_is_told_that_it_never_comes(taking: Any, run: Run, words: tuple[str, ...]) -> None:
+    """Such a script runs in Slurm; it was refused."""
+    limit = 7_200_000 if "2h" in words else None
+    taking.on("POST", "/jobs", lambda _: {"jobs": [taking.add("1", time_limit_ms=limit)]})
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --signal=USR1@60\ntrue\n")
+    said = "fairlead: 1 has no time limit, so the signal before that never comes; say --time-limit as well\n"
+    result = run(*words, "job.sh")
+    assert (result.exit_code, result.stderr) == (0, "" if limit else said)

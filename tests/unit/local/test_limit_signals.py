@@ -99,11 +99,8 @@ def test_the_shell_of_a_script_is_left_out_as_in_slurm() -> None:
     assert (of(spec("USR1@2")), of(spec(""))) == (wanted("all", 2000), None)
 
 
-def test_what_can_never_come_is_refused() -> None:
+def test_what_comes_before_its_job_begins_is_refused() -> None:
     """What is repeated is left alone: it may have lost its limit meanwhile."""
     assert flaw(spec("")) == flaw(spec("", None)) == flaw(spec("USR1@60")) == flaw(spec("USR1@60", None, of="1")) == ""
-    assert flaw(spec("USR1@60", None)) == (
-        "SIGUSR1 is to come 1m before the end of its time limit, and it has none; say --time-limit as well, or leave "
-        "the signal out"
-    )
+    assert flaw(spec("USR1@60", None)) == "", "as in Slurm, where a partition without a limit takes it"
     assert "only 1m; let it come at most 1m before" in flaw(spec("USR1@61"))

@@ -20,7 +20,17 @@ def test_a_script_gets_it_before_its_time_is_over(served: Any) -> None:
     assert served.wait(again)["exit_code"] == 5
 
 
-def test_it_needs_a_time_limit(served: Any) -> None:
+def test_without_a_time_limit_it_does_not_come(served: Any) -> None:
+    """It was refused; in Slurm such a script runs. It comes where a limit is given later."""
+    given = {"script": TRAPS, "limit_signal": "B:USR1@59"}
+    held = served.submit("job.sh", hold=True, **given)
+    assert served.show(held)["limit_signal"] == "B:SIGUSR1@59"
+    assert served.call("PATCH", f"/api/v1/jobs/{held}", {"time_limit_ms": 60_000}).status == 200
+    assert served.call("POST", f"/api/v1/jobs/{held}/release").status == 200
+    assert served.wait(held)["exit_code"] == 5
+
+
+def test_it_fits_into_its_time_limit(served: Any) -> None:
     """What was refused names the field; each job of a request by itself."""
     jobs = [{"command": ["true"], "time_limit_ms": 60_000, "limit_signal": text} for text in ("USR1@60", "USR1@61")]
     answer = served.call("POST", "/api/v1/jobs", {"jobs": jobs})
