@@ -75,7 +75,9 @@ class Place(Protocol):
     """What the runtime drives: a book of its own, and acts."""
 
     def load(self, state: Mapping[str, Any] | None) -> None:
-        """Become what `dump` described; None: empty. Acts ordered so far stay ordered."""
+        """Become what `dump` described; None: empty. Acts ordered so far stay ordered. A list of objects in it can be
+        read once, row by row.
+        """
 
     def dump(self) -> Mapping[str, Any]:
         """The place's book as plain values, JSON-ready."""
@@ -142,11 +144,12 @@ class Books:
         """Become what a snapshot describes; None: empty books."""
         # What is made here stays: to search it for garbage while it is made takes longer than to make it.
         with collector_off():
-            state = codec.decode_plain(snapshot) if snapshot else None
-            self.scheduler = Scheduler.load(state["scheduler"]) if state else Scheduler()
-            self.place.load(state["place"] if state else None)
-            self.configurations = Configurations.load(state["configurations"]) if state else Configurations()
-            self.last_ms = state["at_ms"] if state else 0
+            state = codec.decode_members(snapshot) if snapshot else {}
+            read = codec.decode_plain
+            self.scheduler = Scheduler.load(read(state["scheduler"])) if state else Scheduler()
+            self.place.load(codec.decode_by_rows(state["place"]) if state else None)
+            self.configurations = Configurations.load(read(state["configurations"])) if state else Configurations()
+            self.last_ms = read(state["at_ms"]) if state else 0
 
     def replay(self, seq: int, at_ms: int, kind: str, payload: bytes, outcome: bytes) -> None:
         """Enter one record of the journal again.

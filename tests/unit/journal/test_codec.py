@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tracemalloc
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -318,6 +320,28 @@ def test_the_expected_type_is_checked() -> None:
 def test_plain_values_survive(value: object) -> None:
     """A state of plain values comes back equal."""
     assert codec.decode_plain(codec.encode_plain(value)) == value
+
+
+def test_a_long_list_is_read_row_by_row() -> None:
+    """At a start all rows of the book were there at once, and the service stayed three times as large as before."""
+    rows = [{f"field-{name}": f"{row} {name}" for name in range(40)} for row in range(500)]
+    data = codec.encode_plain({"rows": rows, "names": ["a", "b"], "none": [], "number": 7, "of": {"a": 1}})
+    found = codec.decode_by_rows(data)
+    assert {name: found[name] for name in ("names", "none", "number", "of")} == {
+        "names": ["a", "b"], "none": [], "number": 7, "of": {"a": 1},
+    }  # fmt: skip
+    assert list(found["rows"]) == rows
+    assert _most(lambda: deque(codec.decode_by_rows(data)["rows"], 0)) * 10 < _most(lambda: codec.decode_plain(data))
+
+
+def _most(act: Callable[[], object]) -> int:
+    """The most memory, in bytes, that it takes at once."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @given(PLAIN)
