@@ -92,6 +92,14 @@ class Arrays(dict[str, Array]):
             if job.ended:
                 self.end(job)
 
+    def read(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """Add jobs that were written down, each by itself: parts of an array share again what is equal in them."""
+        for job in jobs:
+            if (array := self.get(job.application)) is not None:
+                _share(job, array.first)
+            self.add(job)
+            yield job
+
     def start(self, job: Job) -> bool:
         """A job has started: whether all that it came with does so with it, as itself, or as the first of its array."""
         array = self.get(job.application)
@@ -151,6 +159,22 @@ class Arrays(dict[str, Array]):
             array.parts.pop(job.spec.index, None)
             if not array.parts:
                 del self[array.key]
+
+
+_SHARED = ("queue", "node", "rule", "request", "waits_for", "streams", "submitted_at_ms")
+"""What parts of an array often have in common, beside how they were described and what happened to them."""
+
+
+def _share(job: Job, first: Job) -> None:
+    """Keep what is equal in two parts once, as where both came in with one record: it is a third of what they take."""
+    if (alike := replace(first.spec, key=job.spec.key)) == job.spec:
+        job.spec = alike
+    for name in _SHARED:
+        if getattr(job, name) == (theirs := getattr(first, name)):
+            setattr(job, name, theirs)
+    for at, (mine, theirs) in enumerate(zip(job.history, first.history, strict=False)):
+        if mine == theirs:
+            job.history[at] = theirs
 
 
 def ended_well(over: Sequence[Job]) -> bool | None:

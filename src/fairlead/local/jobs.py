@@ -385,10 +385,8 @@ class Jobs:
         book = cls(keep_ended)
         book.numbers = JobNumbers.load(state)
         book.memory_short = msgspec.convert(state.get("memory_short"), records.MemoryShort | None)
-        for plain in state["jobs"]:
-            job = from_plain(plain)
+        for job in book.arrays.read(map(from_plain, state["jobs"])):
             book._jobs[job.key] = job
-            book.arrays.add(job)
             if not job.ended:
                 book._live[job.key] = job
         for key in state.get("broken_off", ()):

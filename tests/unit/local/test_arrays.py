@@ -349,6 +349,19 @@ def test_it_leaves_the_book_as_a_whole(service: Service) -> None:
     assert ([job.key for job in jobs], list(jobs.arrays), len(jobs.ended)) == ([after], [], 1)
 
 
+def test_parts_that_are_read_back_share_what_is_equal(service: Service) -> None:
+    """As when they came in: each had its own words, and a service was half as large again after a restart."""
+    submit(service, "1-3")
+    state = json.loads(json.dumps(service.place.jobs.dump()))
+    state["jobs"][2]["spec"]["command"] = ["another"]
+    again = Jobs.load(state)
+    assert json.loads(json.dumps(again.dump())) == state
+    first, second, third = again.arrays["1"].parts.values()
+    assert (second.spec.tags is first.spec.tags, second.history[0] is first.history[0]) == (True, True)
+    assert (second.queue is first.queue, second.history is first.history) == (True, False)
+    assert (third.spec.command, third.spec.tags is first.spec.tags) == (("another",), False)
+
+
 def test_a_restart_knows_arrays(service: Service) -> None:
     """The book is what its dump says, while parts wait, run and have ended."""
     submit(service, "1-4", at_once=2)
