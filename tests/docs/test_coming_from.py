@@ -370,6 +370,10 @@ def test_the_commands_for_programs_that_look_for_slurms_work(desk: Desk, monkeyp
         "JobID|State|NodeList", f"{key}_1|COMPLETED|{node}", f"{key}_2|COMPLETED|{node}"
     ]  # fmt: skip
     assert said("fairlead", "logs", f"{key}.2") == f"{key} 2 0\n"
+    assert said("scontrol", "show", "job", f"{key}_2") == f"JobId={key}.2 JobState=COMPLETED\n"
     running = desk.running()
+    said("scontrol", "requeue", running)
+    desk.until(running, "running")
+    assert "requeued by" in said("fairlead", "show", running, "--history")
     said("scancel", running)
     desk.until(running, "cancelled")
