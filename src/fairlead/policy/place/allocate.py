@@ -152,16 +152,26 @@ class Walk:
         return seeker is not None and self._reserve_for(seeker[1])
 
     def _reserve_for(self, ask: Ask) -> bool:
-        """Set a node aside for an ask, if there is one for it; True when something was done. Where the ask requires its
-        node, what comes before it has its turn before this one takes the node from that.
+        """Set a node aside for an ask, if there is one for it; True when something was done. First idle work makes room
+        for it, or for what comes before it: a node that is set aside gives no room back to those.
         """
         partition = self.partition
         node = node_to_reserve(partition, ask)
         if node is None:
             return False
-        if not (ask.required_node and partition.idle.running and reclaim_before(partition, self.lines, ask)):
+        if not (partition.idle.running and reclaim_before(partition, self.lines, ask, itself=True)):
             set_aside(partition, ask, node)
         return True
+
+    def _make_room_for(self, ask: Ask) -> bool:
+        """Have work stopped for an ask by guarantee; True when something was done. First idle work makes room for it,
+        or for what comes before it: so nothing else is stopped where that is enough.
+        """
+        partition = self.partition
+        if partition.idle.running and reclaim_before(partition, self.lines, ask, itself=True):
+            return True
+        assert ask.batch is not None
+        return self.attempts.make_room(partition, ask.batch)
 
     def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
         """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain
@@ -172,8 +182,7 @@ class Walk:
         heapify(due)
         while (act := self._first_act(leaf, due)) is not None and (first is None or act[0] < batch_key(first)):
             _, stops_others, ask = act
-            assert ask.batch is not None
-            if self.attempts.make_room(self.partition, ask.batch) if stops_others else self._reserve_for(ask):
+            if self._make_room_for(ask) if stops_others else self._reserve_for(ask):
                 return True
             if first is not None and not may_fit_still(first):
                 return False

@@ -72,9 +72,9 @@ def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     return (len(victims), max(standing, default=0), sum(standing), -earliest_ms)
 
 
-def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> bool:
+def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None, *, itself: bool = False) -> bool:
     """Make room for the first waiting ask in order for which idle work can, if it comes before this one (None: the
-    end); True when some was told to stop. Asks with a reservation come first.
+    end), or is it `itself`; True when some was told to stop. Asks with a reservation come first.
 
     So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
@@ -89,7 +89,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None) -> 
                 for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
                     waiting += _first_of_each(partition, batch) if partition.admission.windows else [batch.head]
     for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
-        if before is not None and not _place_of(ask) < before:
+        if before is not None and not (_place_of(ask) < before or (itself and ask is next_ask)):
             if partition.reserving.get(ask) is None:
                 return False
             if _has_room(partition, ask):

@@ -277,6 +277,38 @@ def test_what_stands_before_one_that_requires_the_node_reclaims_first(first: int
     assert c.run()[0] == ["first@n1"]
 
 
+def test_idle_work_makes_room_before_nodes_are_set_aside() -> None:
+    """A node that was set aside for what stands behind was none where idle work could give back, so that more of it was
+    stopped than it takes.
+    """
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4}, rule="guarantee")
+    for key, node, size in (("x", "n1", 1), ("y", "n1", 1), ("z", "n2", 2)):
+        c.fill(key, size, tags=on(node), idle=True)
+    for node in ("n1", "n2"):
+        c.fill(f"ends-{node}", 2, tags=on(node))
+    c.submit("first", 4)
+    c.submit("second", 4)
+    assert c.run(3_000) == ([], [])
+    c.finished("ends-n1")
+    c.finished("ends-n2")
+    assert c.run() == ([], ["z", "y", "x"])
+    assert c.nominated() == {"first": "n2", "second": "n1"}
+
+
+def test_idle_work_makes_room_before_work_is_stopped_by_guarantee() -> None:
+    """What is guaranteed stands behind `first`, and had the idle work stopped that this one was to take back."""
+    b = QueueSpec(name="b", guaranteed=cores(4), properties=AT_ONCE)
+    c = PriorityCluster(QueueSpec(name="a"), b, rule="guarantee")
+    c.fill("idle", 2, 0, "root.a", idle=True)
+    c.fill("ends", 2, 0, "root.a")
+    c.submit("first", 4, 5, "root.a")
+    c.submit("behind", 4, 0, "root.b")
+    assert c.run() == ([], [])
+    c.finished("ends")
+    assert c.run(1_000) == ([], ["idle"])
+    assert c.evictions()[0].on_behalf_of == "first"
+
+
 # -- what has to go for more than room ----------------------------------------------------------------------------
 
 
