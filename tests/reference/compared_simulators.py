@@ -19,7 +19,7 @@ Numbers from 10**12 on are by the rule `guarantee` (not with 64, 512 and 1024): 
 leaves, nodes that are set aside, and preemption off. There the thousands of what is left say the same up to 16384;
 with 262144 preemption is on, with 524288 some work requires one node, and with 1048576 maximums change, and queues give
 back what they have too much. With 2097152 (without that) one queue alone is guaranteed anything, and its work is
-small.
+small; with 33554432 some work is idle.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from reference.compared_holds import held_or_released, holds
 from reference.compared_queues import queues_of, with_guarantees
 from reference.compared_walk import (
     daemons,
+    idle_beside,
     jobs_of_walk,
     lower,
     properties_of_walk,
@@ -116,6 +117,8 @@ def world(seed: int) -> World:
         if more & 2097152:
             made.queues, made.jobs = small_beside_large(chance, made.queues, made.jobs)
         made = replace(made, jobs=daemons(chance, made.jobs, list(made.nodes))) if more & 524288 else made
+    if is_by_guarantee and more & 33554432:
+        made.queues, made.jobs = idle_beside(chance, made.queues, made.jobs)
     if more & 16384:
         orders = [*made.orders, *holds(chance, made.jobs)]
         made.orders = tuple(sorted(orders, key=lambda order: order.at_ms))

@@ -61,6 +61,22 @@ def jobs_of_walk(
     ]
 
 
+def idle_beside(
+    chance: random.Random, queues: dict[str, Queue], jobs: Sequence[Job]
+) -> tuple[dict[str, Queue], list[Job]]:
+    """Some of the work is idle, and some of it has some grace; maybe that of two leaves borrows below the root."""
+    is_group = chance.random() < 0.5
+    queues = {path: replace(queue, is_group=is_group and path == "root.c") for path, queue in queues.items()}
+    return queues, [_maybe_idle(chance, job) for job in jobs]
+
+
+def _maybe_idle(chance: random.Random, job: Job) -> Job:
+    is_idle, grace_ms = not job.gang and chance.random() < 0.35, chance.choice([0, 0, 1_000, 5_000, 20_000])
+    if not is_idle or any(task.required for task in job.tasks):
+        return job
+    return replace(job, tasks=tuple(replace(task, idle=True, grace_ms=grace_ms) for task in job.tasks))
+
+
 def small_beside_large(
     chance: random.Random, queues: dict[str, Queue], jobs: Sequence[Job]
 ) -> tuple[dict[str, Queue], list[Job]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from reference.plain_idle import Idle
 from reference.plain_line import Amount, Work
 from reference.plain_quota import Quotas
 
@@ -23,7 +24,9 @@ class Supposed:
     charged: list[Work] = field(default_factory=list)
 
     def with_(self, victim: Work, *, charged: bool) -> Supposed:
-        """The same without this one too."""
+        """The same without this one too; idle work is in no guarantee."""
+        if victim.task.idle:
+            return self
         return Supposed([*self.gone, victim], [*self.charged, victim] if charged else self.charged)
 
 
@@ -48,7 +51,11 @@ class ByGuarantee(Quotas):
 
     def _may_try(self, work: Work) -> bool:
         has_due = any(self._said_of(path).due for path in self._lineage(work.gang.job.queue))
-        return has_due and not (work.task.meek or work.task.required or work.has_made_room)
+        is_out = work.task.idle or work.task.meek or work.task.required or work.kept_on or work.has_made_room
+        return has_due and not is_out
+
+    def _is_within_due(self, work: Work) -> bool:
+        return Idle._is_within_due(self, work)
 
     def _makes_room(self, work: Work, *, is_full: bool) -> bool:
         if not self._may_try(work) or self._tries_ms(work) > self.now_ms:
@@ -75,14 +82,15 @@ class ByGuarantee(Quotas):
         return [w for w in self.waiting if w.has_made_room and w is not work]
 
     def _would_use(self, path: str, name: str, work: Work, supposed: Supposed) -> int:
-        used = self._used(path, name, leaving=False) - self._amount_in(path, name, supposed.gone)
+        used = self._used(path, name, leaving=False, idle=False) - self._amount_in(path, name, supposed.gone)
         if self._within(path, work.gang):
             used += self._amount_in(path, name, self._to_come(work))
             used += sum(dict(each.task.amount).get(name, 0) for each in supposed.charged)
         return used
 
     def _amount_in(self, path: str, name: str, works: Sequence[Work]) -> int:
-        return sum(dict(w.task.amount).get(name, 0) for w in works if self._within(path, w.gang))
+        found = (w for w in works if self._within(path, w.gang) and not w.task.idle)
+        return sum(dict(w.task.amount).get(name, 0) for w in found)
 
     def _remaining(self, path: str, work: Work, supposed: Supposed) -> Amount:
         """What is left of the guarantees from the root down to a queue, below 0 where it has more; nothing: there is
@@ -127,7 +135,7 @@ class ByGuarantee(Quotas):
         if enough is None:
             others = self._as_many([*victims, *(w for w in found if w not in victims)], most)[len(victims) :]
             enough = self._as_many_as_it_takes(work, node, [*victims, *self._more(work, victims, others)])
-        return (node, enough) if enough else None
+        return (node, self._spares_idle(work, node, enough)) if enough else None
 
     def _sets_on(self, work: Work, node: str, found: list[Work], most: dict[str, int]) -> list[list[Work]]:
         """What makes it fit there; where the first use up what their queues may lose, one alone."""
@@ -153,7 +161,9 @@ class ByGuarantee(Quotas):
         for victim in self.running:
             leaf = victim.gang.job.queue
             is_bound = victim.leaving or victim.takes_over or victim.task.required
-            if is_bound or leaf == work.gang.job.queue:
+            if not is_bound and victim.task.idle and self._reaches_idle(work, victim):
+                found += [victim] if self._may_go_now(victim, work) else []
+            if is_bound or victim.task.idle or leaf == work.gang.job.queue:
                 continue
             left = self._remaining(leaf, work, Supposed())
             is_above = not left or any(value < 0 for value in left.values())
@@ -171,6 +181,17 @@ class ByGuarantee(Quotas):
             if any(used[name] > most for p in above for name, most in self._most(p).items() if name in used):
                 return False
         return self._may_take_from(work, victim) and not self._is_above(victim, work)
+
+    def _reaches_idle(self, work: Work, victim: Work) -> bool:
+        """Wherever it counts where something may be stopped, be it in the queue of the ask."""
+        for path in self._lineage(work.gang.job.queue):
+            if self._counts(path, victim):
+                return self._may_take_from(work, victim)
+            above = [p for p in self._lineage(path) if p != "root"]
+            used = {name: self._used(path, name) + value for name, value in work.task.amount}
+            if any(used[name] > most for p in above for name, most in self._most(p).items() if name in used):
+                return False
+        return False
 
     def _may_go_now(self, victim: Work, work: Work) -> bool:
         """It is not spared: for what it ran, as what started while the ask waited, or as it was stopped for it."""
@@ -191,6 +212,8 @@ class ByGuarantee(Quotas):
 
     def _lets_go_of(self, victim: Work, work: Work, supposed: Supposed) -> bool:
         """Whether its queue has more than its guarantee of something that the ask needs, and keeps that without it."""
+        if victim.task.idle:
+            return True
         left = self._remaining(victim.gang.job.queue, work, supposed)
         if left and not _is_short(work, left):
             return False
@@ -199,7 +222,7 @@ class ByGuarantee(Quotas):
 
     def _is_entitled_to(self, victim: Work, work: Work, supposed: Supposed) -> bool:
         left = self._entitled(work, supposed.with_(victim, charged=False))
-        return bool(left) and _fits_in(victim, left)
+        return victim.task.idle or (bool(left) and _fits_in(victim, left))
 
     def _victims_on(self, work: Work, node: str, here: list[Work]) -> list[Work] | None:
         """Those of this work there that make it fit, first those that lessen what is missing."""
@@ -245,10 +268,24 @@ class ByGuarantee(Quotas):
                 break
             supposed = supposed.with_(victim, charged=True)
             after = self._entitled(work, supposed)
-            if after != before:
+            if self._counts_under_maximum(victim, work) if victim.task.idle else after != before:
                 more.append(victim)
             before = after
         return more
+
+    def _counts_under_maximum(self, victim: Work, work: Work) -> bool:
+        lineage = [path for path in self._lineage(work.gang.job.queue) if path != "root"]
+        return any(self.queues[path].most and self._counts(path, victim) for path in lineage)
+
+    def _spares_idle(self, work: Work, node: str, victims: list[Work]) -> list[Work]:
+        """Idle work that is not needed beside the others stays, the highest of it first."""
+        idle = [w for w in victims if w.task.idle]
+        for spared in sorted(idle, key=lambda w: (-w.task.priority, w.start_ms, w.number)):
+            rest = [w for w in victims if w is not spared]
+            lacks = any(self._lacks(path, work, rest) for path in self._lineage(work.gang.job.queue))
+            if self._has_room(work, node, lambda w: True, rest) and not lacks:
+                victims = rest
+        return victims
 
     def _as_many_as_it_takes(self, work: Work, node: str, victims: list[Work]) -> list[Work] | None:
         """The first of these after which it can be placed; those elsewhere only once it fits on its node."""
@@ -314,9 +351,9 @@ def _wants_more_than_room(work: Work) -> bool:
     return bool(work.task.port or work.task.apart or wanted.beside or wanted.skew)
 
 
-def _preference(victim: Work) -> tuple[bool, int, int]:
-    return (victim.task.unwilling, -victim.made_ms, -victim.number)
+def _preference(victim: Work) -> tuple[bool, bool, int, int]:
+    return (not victim.task.idle, victim.task.unwilling, -victim.made_ms, -victim.number)
 
 
 def _is_reluctant(victims: list[Work]) -> bool:
-    return any(victim.task.unwilling for victim in victims)
+    return any(victim.task.unwilling and not victim.task.idle for victim in victims)

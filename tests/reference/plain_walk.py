@@ -1,7 +1,8 @@
 """YuniKorn's walk: which ask is next where rank does not decide, and nodes that are set aside for what waited.
 
 Written from the rules in the plainest way: for each placement the whole tree is gone through anew, queue by queue in
-order, in each leaf its applications in order, of each its asks. It knows no idle work and no kept turns.
+order, in each leaf its applications in order, of each its asks. Idle work has no turn: it takes what is left, and gives
+it back to what has. It knows no kept turns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 from reference.plain_beside import Places
 from reference.plain_line import NEVER, Gang, Queue, Work
-from reference.plain_room import HOUR_MS
+from reference.plain_room import HOUR_MS, Plan
 from reference.plain_simulator import Order, PlainSimulator
 
 RESERVE_AFTER_MS = 2_000
@@ -35,7 +36,7 @@ class Walk(PlainSimulator):
         return super()._goes_on() or min(looks, default=NEVER) <= self.acted_ms + HOUR_MS
 
     def _looks(self) -> list[int]:
-        looks = [work.made_ms + RESERVE_AFTER_MS for work in self.waiting]
+        looks = [work.made_ms + RESERVE_AFTER_MS for work in self.waiting if not work.task.idle]
         kept = [work.reserved_ms for work in self.waiting if work.reserved]
         looks += [at_ms + ((self.now_ms - at_ms) // HOUR_MS + 1) * HOUR_MS for at_ms in kept]
         return [at_ms for at_ms in looks if at_ms > self.now_ms]
@@ -53,6 +54,9 @@ class Walk(PlainSimulator):
         self.let_go_on, self.has_moved = None, False
         if not self.nodes:
             return False  # Nothing has its turn, nor tries to have work stopped.
+        if self._takes_kept():
+            self.acted_ms = self.now_ms
+            return True
         self._drops_useless()
         if self._takes_reserved() or self._below("root"):
             self.acted_ms = self.now_ms
@@ -61,8 +65,77 @@ class Walk(PlainSimulator):
             self._placed(*self.let_go_on)
         return self.has_moved or self.let_go_on is not None
 
-    def _takes_what_is_left(self) -> bool:
+    def _room_for_idle(self, work: Work) -> str:
+        """Where no node is set aside."""
+        taken = self._set_aside()
+        fits = [n for n in self.nodes if n not in taken and self._has_room(work, n, lambda w: True)]
+        return self._first_of(work, fits) if super()._room_for_idle(work) else ""
+
+    def _set_aside(self) -> set[str]:
+        return {w.reserved for w in self.waiting}
+
+    # -- room that is kept for what takes it back from idle work -------------------------------------------------------
+
+    def _takes_kept(self) -> bool:
+        """The first for which room is kept that can start does; where nothing leaves any more that it waits for, it is
+        in line again.
+        """
+        for work in sorted((w for w in self.waiting if w.kept_on), key=lambda w: w.kept_since):
+            wanted = self._room_of_kept(work)
+            if wanted and (node := self._stays_on(work, wanted)):
+                self._placed(work, node)
+                return True
+            if not wanted and not self._something_leaves(work):
+                work.kept_on, self.has_moved = "", True
         return False
+
+    def _goes_before(self, other: Work, work: Work) -> bool:
+        return other is not work and other.kept_since < work.kept_since
+
+    def _room_of_kept(self, work: Work) -> str:
+        behind = [w for w in self.waiting if w.kept_on and w is not work and not self._goes_before(w, work)]
+        if not self._is_allowed(work, behind) or not self._may_begin(work):
+            return ""
+        lineage = list(self._lineage(work.gang.job.queue))
+        if any(self._is_full(path, work) or self._lacks(path, work, behind) for path in lineage):
+            return ""
+        if self._has_room(work, work.kept_on, lambda w: self._goes_before(w, work)):
+            return work.kept_on
+        if any(self._lacks(path, work, []) for path in lineage):
+            return ""
+        taken = self._set_aside()
+        fits = [n for n in self.nodes if n not in taken and self._has_room(work, n, lambda w: w is not work)]
+        return self._first_of(work, fits)
+
+    def _takes_back(self, work: Work) -> bool:
+        """Idle work is told to stop for it, or what leaves is kept for it."""
+        if work.has_made_room and work.reserved:
+            return False
+        plan = self._idle_plan(work)
+        if plan is None:
+            return False
+        self._lets_go(work)
+        for victim in plan.victims:
+            self._tell(victim, work.key)
+            if victim in plan.others:
+                self.lost = [*self.lost, (self.now_ms, victim.gang.job.queue)]
+                self.pairs = {**self.pairs, (work.name, victim.name): self.news}
+        work.kept_on, work.kept_since = plan.node, next(self.numbers)
+        work.awaits = (*plan.victims, *plan.leaving)
+        self.has_moved = True
+        return True
+
+    def _is_within_due(self, work: Work) -> bool:
+        """Preemption is off: other groups give nothing back."""
+        return False
+
+    def _idle_plan_on(self, work: Work, node: str, own: list[Work], others: list[Work]) -> Plan | None:
+        is_taken = any(w.reserved == node and w is not work for w in self.waiting)
+        return None if is_taken else super()._idle_plan_on(work, node, own, others)
+
+    def _in_line(self) -> list[Work]:
+        """What has a turn: idle work has none, nor has what has room kept for it."""
+        return [w for w in self.waiting if not (w.task.idle or w.kept_on)]
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
@@ -71,26 +144,27 @@ class Walk(PlainSimulator):
 
     def _children(self, path: str) -> list[str]:
         """Those below it in which anything waits, in order."""
-        waiting = [w for w in self.waiting if self._within(path, w.gang)]
+        waiting = [w for w in self._in_line() if self._within(path, w.gang)]
         below = {each for each in self.queues if each.rpartition(".")[0] == path}
         return sorted((q for q in below if any(self._within(q, w.gang) for w in waiting)), key=self._place_of_queue)
 
     def _place_of_queue(self, path: str) -> tuple[object, ...]:
         waiting, parent = [w for w in self.waiting if self._within(path, w.gang)], path.rpartition(".")[0]
-        priority = -max(self._seen(w, parent) for w in waiting)
+        priority = -max(self._seen(w, parent) for w in waiting if not w.task.idle)
         pending = sum(value for w in waiting for _, value in w.task.amount)
         share, last = self._share(path), (-pending, list(self.queues).index(path))
         first = (share, priority) if self._said_of(parent).ignores_priority else (priority, share)
         return (*first, *last)
 
     def _jobs_of(self, leaf: str) -> list[Gang]:
-        waiting = {w.gang for w in self.waiting if w.gang.job.queue == leaf}
+        waiting = {w.gang for w in self._in_line() if w.gang.job.queue == leaf}
         return sorted(waiting, key=self._place_of_job)
 
     def _place_of_job(self, gang: Gang) -> tuple[object, ...]:
         queue, asks = self._said_of(gang.job.queue), self._asks_of(gang)
         is_ahead = asks[0].is_retried
-        priority = -asks[0].task.priority if is_ahead else -max(w.task.priority for w in asks)
+        all_of_it = [w.task.priority for w in self.waiting if w.gang is gang and not w.task.idle]
+        priority = -asks[0].task.priority if is_ahead else -max(all_of_it)
         shares = self._usage(gang) if queue.is_fair and not is_ahead else ()
         first: tuple[object, ...] = (priority, shares)
         if queue.ignores_priority and not is_ahead:
@@ -107,13 +181,13 @@ class Walk(PlainSimulator):
         return tuple(sorted((value / due.get(name, 1) for name, value in used.items()), reverse=True))
 
     def _asks_of(self, gang: Gang) -> list[Work]:
-        return sorted((w for w in self.waiting if w.gang is gang), key=_place_in_job)
+        return sorted((w for w in self._in_line() if w.gang is gang), key=_place_in_job)
 
     # -- the walk -----------------------------------------------------------------------------------------------------
 
     def _below(self, path: str) -> bool:
         """The first that can do anything does it."""
-        if path in {work.gang.job.queue for work in self.waiting}:
+        if path in {work.gang.job.queue for work in self._in_line()}:
             return self._in_leaf(path)
         return any(self._below(child) for child in self._children(path))
 
@@ -127,6 +201,8 @@ class Walk(PlainSimulator):
     def _in_leaf(self, leaf: str) -> bool:
         for work in self._in_line_of(leaf):
             if not self._is_allowed(work):
+                if self._takes_back(work):
+                    return True
                 continue
             node = self._room_for(work)
             if node and self._lets_another_go_on(work):
@@ -134,6 +210,8 @@ class Walk(PlainSimulator):
                 return False
             if node:
                 self._placed(work, node)
+                return True
+            if self._takes_back(work):
                 return True
             is_full = self._is_full_above(work)
             if not is_full and self._sets_aside(work):
@@ -147,7 +225,9 @@ class Walk(PlainSimulator):
         return False
 
     def _is_full_above(self, work: Work) -> bool:
-        return any(self._is_full(path, work) for path in self._lineage(work.gang.job.queue))
+        lineage = list(self._lineage(work.gang.job.queue))
+        is_kept = any(w.kept_on for w in self.waiting)
+        return any(self._is_full(path, work) or (is_kept and self._lacks(path, work, [])) for path in lineage)
 
     def _may_start(self, work: Work) -> bool:
         """Whether nothing above the nodes is in its way."""

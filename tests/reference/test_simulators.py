@@ -10,6 +10,8 @@ from reference.compared_simulators import BY_GUARANTEE, compared
 
 WITH_LIMITS = (32768, 33280, 98304, 131584)
 """Kinds of worlds where it is known how long work lasts at most."""
+IDLE = (33554432018, 33816576012)
+"""By guarantee, with idle work."""
 LATER = (33024000, 131584002, 132608000)
 """Of such worlds."""
 
@@ -44,12 +46,15 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "number", [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003, 2361505010]
+    "number",
+    [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003, 2361505010, *IDLE],
 )
 def test_so_they_do_by_guarantee(number: int) -> None:
     """YuniKorn's walk with nodes that are set aside, preemption off and on, work that requires one node, ports beside
     it, lowered maximums, and small work that shares what is made free. 131072006: a placeholder that could not start
     kept what was behind it from its turn. 2361505010: what names nodes had more stopped for it than it takes.
+    33554432018: a node was set aside for what idle work could make room for. 33816576012: work was stopped by guarantee
+    before idle work made room for what came before.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)
