@@ -116,7 +116,7 @@ def decode_by_rows(data: bytes | msgspec.Raw) -> dict[str, Any]:
     it takes ten times what is made of it. Raises `CodecError`, also later.
     """
     return {
-        name: map(decode_plain, _read(raw, _ROWS)) if memoryview(raw)[:2] == b"[{" else decode_plain(raw)
+        name: map(decode_plain, _read(raw, _ROWS)) if bytes(memoryview(raw)[:2]) == b"[{" else decode_plain(raw)
         for name, raw in decode_members(data).items()
     }
 
