@@ -54,10 +54,17 @@ def flaw_of_times(spec: AskSpec) -> str:
     """What is wrong with the times and attempts of an ask, as a sentence; nothing: they make sense."""
     if not 0 <= spec.requeues < spec.attempt:
         return f"attempt {spec.attempt} cannot come after {spec.requeues} that were requeued; the first attempt is 1"
-    said = {"grace_ms": spec.grace_ms, "time_limit_ms": spec.time_limit_ms, "min_runtime_ms": spec.min_runtime_ms}
+    said: list[tuple[str, int | None]] = [
+        ("grace_ms", spec.grace_ms),
+        ("time_limit_ms", spec.time_limit_ms),
+        ("min_runtime_ms", spec.min_runtime_ms),
+    ]
     if spec.retry is not None:
-        said |= {"retry.limit": spec.retry.limit, "retry.backoff_ms": spec.retry.backoff_ms}
-    return next((f"{name} is {n}; it cannot be below 0" for name, n in said.items() if n is not None and n < 0), "")
+        said += [("retry.limit", spec.retry.limit), ("retry.backoff_ms", spec.retry.backoff_ms)]
+    for name, number in said:
+        if number is not None and number < 0:
+            return f"{name} is {number}; it cannot be below 0"
+    return ""
 
 
 def backoff_ms(spec: AskSpec, cause: Cause) -> int:

@@ -33,7 +33,10 @@ class Consumption:
 
     def note_peak(self, allocated: Book) -> None:
         """Take note of what is allocated, before it becomes less."""
-        self.peak |= {name: amount for name, amount in allocated.items() if amount > self.peak.get(name, 0)}
+        peak = self.peak
+        for name, amount in allocated.items():
+            if amount > peak.get(name, 0):
+                peak[name] = amount
 
     def note_end(self, ask: Ask, node: Node, now_ms: int) -> None:
         """An allocation ends now; call it before the books forget why and where."""

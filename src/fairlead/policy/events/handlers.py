@@ -190,8 +190,9 @@ def _refuse_ask(partition: Partition, spec: AskSpec) -> str:
         return f"an ask of {spec.application} has no key: without one an order is about all of it"
     if not spec.resources.items:
         return "allocation contains no resources"
-    if any(amount < 0 for _, amount in spec.resources.items):
-        return "allocation contains negative resources"
+    for _, amount in spec.resources.items:
+        if amount < 0:
+            return "allocation contains negative resources"
     if not PRIORITY_MIN <= spec.priority <= PRIORITY_MAX:
         return f"priority {spec.priority} is not a 32-bit integer"
     if not spec.node and partition.held_asks.get(spec.application, spec.key) is not None:
@@ -238,8 +239,9 @@ def release(partition: Partition, event: events.Release) -> None:
     else:
         ended = app.allocated_asks()
         held.withdraw_all(partition, app)
-    real_gone = any(a.node is not None and not a.spec.placeholder for a in ended)
+    real_gone = False
     for ask in ended:
+        real_gone = real_gone or (ask.node is not None and not ask.spec.placeholder)
         _release_one(partition, ask, event.cause)
     if not event.key:
         app.closing = app.state is State.COMPLETING
