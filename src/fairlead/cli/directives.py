@@ -70,7 +70,8 @@ def read_directives(
         said = "without it the job would not wait; --ignore-directives reads none"
         raise wrong_usage(f"{batch.unlike_dependency}; {said}")
     if batch.unknown:
-        named = f"{len(batch.unknown)} of its {batch.named} options mean nothing here; --ignore-directives reads none"
+        mean = "means" if len(batch.unknown) == 1 else "mean"
+        named = f"{len(batch.unknown)} of its {batch.named} options {mean} nothing here; --ignore-directives reads none"
         complain(f"{path}: {named}", batch.unknown)
     return stated, others, places
 

@@ -132,7 +132,7 @@ def test_a_script_for_pbs(taking: Any, run: Run) -> None:
     )
     assert run("submit", "job.sh").stderr.splitlines() == [
         "fairlead: job.sh: directives after the first command mean nothing: line 6",
-        "fairlead: job.sh: 1 of its #PBS options mean nothing here; --ignore-directives reads none",
+        "fairlead: job.sh: 1 of its #PBS options means nothing here; --ignore-directives reads none",
         "  job.sh:3: -l filesystems=home: say --node-selector NAME=VALUE (`fairlead nodes`), or leave it out",
         "fairlead: job.sh reads variables of other schedulers, which are not set here:",
         "  PBS_ARRAYID is FAIRLEAD_ARRAY_INDEX",
