@@ -204,14 +204,17 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     may_go = by_node(found)
     plans = []
     anywhere = bool(above or limits or under_limits or waits_above)
-    for node in _nodes_worth_a_look(partition, ask, may_go.keys() | leaving.keys(), anywhere):
+    for node in _nodes_worth_a_look(partition, ask, {**may_go, **leaving}, anywhere):
         on_node = tuple(in_time(partition, ask, leaving.get(node, [])))
         soon = in_time(partition, ask, limited, node)
         gone = [a for a in soon if a in under_limits]
         full = above + (limits if len(soon) == len(limited) else _needs_of_limits(partition, ask, found, soon))
         stoppable = in_time(partition, ask, may_go.get(node, []))
+        on_it: Need = (missing_on(node, ask, on_node), dict.fromkeys(stoppable))
+        if not _covers(stoppable, [on_it]):
+            continue
         candidates = in_time(partition, ask, found, node) if full else stoppable
-        needs = [(missing_on(node, ask, on_node), dict.fromkeys(stoppable)), *full]
+        needs = [on_it, *full]
         victims = _cheapest_of(partition, needs, candidates, of_others)
         if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *on_node)):
             needs += [
@@ -228,10 +231,10 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
     """Nodes with idle work; where a queue above is full, also those with room already."""
-    for node in partition.nodes.nodes.values():
-        is_usable = node.takes(ask) and all(holder is ask for holder in node.reservations)
-        is_worth_it = node in idle or (above and node.room_for(ask))
-        if is_usable and is_worth_it and node.fits_total(ask.items):
+    for node in partition.nodes.nodes.values() if above else idle:
+        is_worth_it = not above or node in idle or node.room_for(ask)
+        is_usable = is_worth_it and node.takes(ask) and all(holder is ask for holder in node.reservations)
+        if is_usable and node.fits_total(ask.items):
             yield node
 
 
