@@ -10,7 +10,6 @@ takes the courses FIRST to LAST - 1, prints what differs, and ends with the coun
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from invariants.bounds import check_bounds
-from properties.course_numbers import require_some
+from properties.course_numbers import asked_for
 from properties.crowd_wide import crowd_of
 
 from fairlead.core.books.partition import Partition
@@ -86,11 +85,7 @@ class TwoMemories:
 
 def main(texts: Sequence[str] | None = None) -> int:
     """The command line; returns the status."""
-    arguments = argparse.ArgumentParser(description="Hold decisions with what is remembered against those without.")
-    arguments.add_argument("first", type=int, help="the number of the first course")
-    arguments.add_argument("last", type=int, help="the number after that of the last course")
-    given = arguments.parse_args(texts)
-    require_some(arguments, given.first, given.last, "crowds")
+    given = asked_for(texts, "Hold decisions with what is remembered against those without.", "crowds")
     differ = 0
     for number in range(given.first, given.last):
         if said := TwoMemories(number).take():

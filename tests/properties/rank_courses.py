@@ -22,7 +22,6 @@ counterexample of courses FROM to TO - 1, and a count.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 from collections import Counter
@@ -35,7 +34,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from invariants.books import check_books
-from properties.course_numbers import require_some
+from properties.course_numbers import asked_for
 from properties.policies import EVERYTHING, OTHERS, SETTLING_MAX, SettlingCourse, world
 from properties.rank_fit import (
     Kept,
@@ -458,12 +457,8 @@ def main(rule: str, first: int, last: int, kind: type[RankCourse] = RankCourse) 
 
 def command_line(kind: type[RankCourse], target: str, texts: Sequence[str] | None = None) -> int:
     """RULE FIRST LAST; returns the status. `target` of the Makefile takes such courses too."""
-    arguments = argparse.ArgumentParser(description="Watch the laws of rank in random courses, by number.")
-    arguments.add_argument("rule", choices=rules_of_configuration(), help="the rule of preemption")
-    arguments.add_argument("first", type=int, help="the number of the first course")
-    arguments.add_argument("last", type=int, help="the number after that of the last")
-    given = arguments.parse_args(texts)
-    require_some(arguments, given.first, given.last, target)
+    said = "Watch the laws of rank in random courses, by number."
+    given = asked_for(texts, said, target, rules_of_configuration())
     return int(main(given.rule, given.first, given.last, kind) > 0)
 
 

@@ -31,6 +31,14 @@ def test_what_should_not_matter_changes_no_decision(kind: type[RankCourse], rule
         assert not different, f"course {number}: {different}"
 
 
+@pytest.mark.parametrize("name", WAYS)
+def test_each_way_says_something_else(name: str) -> None:
+    """Else it would say nothing that the same is decided."""
+    course, way = recorded(RankCourse, "both", 0), WAYS[name]
+    told = [course.spec, *(each for each, _, _ in course.calls)]
+    assert way.later_ms or any(way.told(each) != each for each in told)
+
+
 @pytest.mark.parametrize(("kind", "rule", "number"), ONCE_DIFFERENT)
 def test_what_changed_something_once_does_so_no_more(kind: type[RankCourse], rule: str, number: int) -> None:
     course = recorded(kind, rule, number)

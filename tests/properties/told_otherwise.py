@@ -8,7 +8,6 @@ scheduler, since work with any constraint is looked for in another way. `python 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -19,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from properties import rank_courses
-from properties.course_numbers import require_some
+from properties.course_numbers import asked_for
 from properties.deep_courses import DeepCourse
 from properties.rank_courses import RankCourse, rules_of_configuration
 
@@ -250,12 +249,8 @@ def difference(course: Recorder, way: Otherwise) -> str:
 
 def main(texts: Sequence[str] | None = None) -> int:
     """RULE FIRST LAST; returns the status."""
-    arguments = argparse.ArgumentParser(description="Tell random courses otherwise, by number.")
-    arguments.add_argument("rule", choices=rules_of_configuration(), help="the rule of preemption")
-    arguments.add_argument("first", type=int, help="the number of the first course")
-    arguments.add_argument("last", type=int, help="the number after that of the last")
-    given = arguments.parse_args(texts)
-    require_some(arguments, given.first, given.last, "told-otherwise")
+    said = "Tell random courses otherwise, by number."
+    given = asked_for(texts, said, "told-otherwise", rules_of_configuration())
     different = 0
     for number in range(given.first, given.last):
         for kind in (RankCourse, DeepCourse):

@@ -182,7 +182,7 @@ class Gangs:
         """Applications whose gang was too large for all nodes for all of its time: no timer of theirs would run."""
         gangs = self.declared.items()
         # (All of them are looked at whenever anything happens: what is most often so comes first.)
-        lacking = [(a, g) for a, g in gangs if g.too_large or g.refused or g.refused_ms is not None]
+        lacking = [(a, g) for a, g in gangs if g.in_its_way or g.refused_ms is not None]
         return [a for a, g in lacking if g.parts and not g.begun and self._waits_in_vain(g, now_ms)]
 
     def _waits_in_vain(self, gang: Declared, now_ms: int) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.core.model.decisions import Evict
 from fairlead.core.model.events import AddAsks, Cause, Event
-from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import ApplicationSpec, AskSpec
 from fairlead.kubernetes import job_templates
 from fairlead.kubernetes.acts import EvictPod, Record, Suspend, preempted
@@ -22,7 +21,7 @@ from fairlead.kubernetes.kept_room import ChangedNodes
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
-from fairlead.kubernetes.translate.workloads import WorkloadSpec, as_one, workload_of
+from fairlead.kubernetes.translate.workloads import WorkloadSpec, as_gang, as_one, workload_of
 from fairlead.kubernetes.workload_phase import GROUP_WAITS, TOO_LARGE, Phase, Workload
 from fairlead.kubernetes.workload_sizes import Parts, asked_once, parts_of
 from fairlead.kubernetes.workload_store import KINDS, WorkloadStore
@@ -181,9 +180,7 @@ class Workloads:
     def _reserve(self, known: Workload, asks: Sequence[AskSpec], application: ApplicationSpec) -> Iterator[Event]:
         informer, spec = self._informer, known.spec
         yield from informer.placeholders.expel(application.id)
-        total = sum((ask.resources for ask in asks), NOTHING)
-        application = replace(application, tags={**application.tags, **spec.tags}, placeholder_ask=total)
-        application = replace(application, gang_style="Hard", placeholder_timeout_ms=spec.timeout_ms)
+        application = as_gang(application, spec, asks)
         informer.refused.pop(application.id, None)
         informer.specs[application.id] = application
         known.parts = parts_of(asks)
@@ -196,7 +193,8 @@ class Workloads:
         if known.too_large and spec.suspended is False:  # It was let go, and could not start as a whole.
             yield from self._goes_on(known)
         for stand_in in [] if known.too_large else list(known.stand_ins.values()):
-            yield from informer.enter(stand_in) if informer.may_enter(stand_in) else ()
+            if informer.may_enter(stand_in):
+                yield from informer.enter(stand_in)
 
     def settle(self) -> Iterator[Event]:
         """Nodes may be other than before: room on one that would not give it anew is looked for elsewhere. What was

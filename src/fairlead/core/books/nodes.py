@@ -174,7 +174,7 @@ class NodeTable:
             self.reserved_again[ask] = None
         if not self.unfit:
             return
-        is_open, left = node.is_open, self._left_of_all()
+        is_open, left = node.is_open, self.left_of_all()
         for shape in list(self.unfit):
             if shape.blocked_by_root:
                 if fits_in(shape.items, left):
@@ -205,7 +205,7 @@ class NodeTable:
                 return False
         return True
 
-    def _left_of_all(self) -> Book:
+    def left_of_all(self) -> Book:
         """What all nodes together have that no queue uses."""
         return {name: amount - self.in_use.get(name, 0) for name, amount in self.total.items()}
 
@@ -255,7 +255,7 @@ class NodeTable:
 
     def _mark_all_short(self) -> bool:
         """Whether there were any that lack it."""
-        left = self._left_of_all()
+        left = self.left_of_all()
         short = [each for each in self.fitting if not fits_in(each.items, left)]
         for shape in short:
             self.mark_unfit(shape, by_root=True)

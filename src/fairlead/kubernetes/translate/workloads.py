@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from fairlead.core.model.constraints import IN, NOT_IN
+from fairlead.core.model.resources import NOTHING
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN, ApplicationSpec, AskSpec
 from fairlead.kubernetes.acts import ObjectName
 from fairlead.kubernetes.job_objects import Job, JobSet, JobSpec, LimitRange, PodGroup, RuntimeClass, RuntimeScheduling
@@ -139,6 +140,18 @@ def as_one(asks: Iterable[AskSpec]) -> list[AskSpec]:
     least = min((ask.priority for ask in found), default=0)
     may_stop = all(ask.allow_preempt_other for ask in found)
     return [replace(ask, priority=least, allow_preempt_other=may_stop) for ask in found]
+
+
+def as_gang(application: ApplicationSpec, spec: WorkloadSpec, asks: Iterable[AskSpec]) -> ApplicationSpec:
+    """The application of a workload, once room is kept for all of it or for nothing."""
+    total = sum((ask.resources for ask in asks), NOTHING)
+    return replace(
+        application,
+        tags={**application.tags, **spec.tags},
+        placeholder_ask=total,
+        gang_style="Hard",
+        placeholder_timeout_ms=spec.timeout_ms,
+    )
 
 
 def part_of(pod: Pod, spec: WorkloadSpec) -> str:

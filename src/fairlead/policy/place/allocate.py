@@ -159,19 +159,19 @@ class Walk:
         node = node_to_reserve(partition, ask)
         if node is None:
             return False
-        if not (partition.idle.running and reclaim_before(partition, self.lines, ask, itself=True)):
+        if not self._idle_makes_room(ask):
             set_aside(partition, ask, node)
         return True
 
     def _make_room_for(self, ask: Ask) -> bool:
-        """Have work stopped for an ask by guarantee; True when something was done. First idle work makes room for it,
-        or for what comes before it: so nothing else is stopped where that is enough.
-        """
-        partition = self.partition
-        if partition.idle.running and reclaim_before(partition, self.lines, ask, itself=True):
-            return True
+        """Have work stopped for an ask by guarantee, unless idle work makes room; True when something was done."""
         assert ask.batch is not None
-        return self.attempts.make_room(partition, ask.batch)
+        return self._idle_makes_room(ask) or self.attempts.make_room(self.partition, ask.batch)
+
+    def _idle_makes_room(self, ask: Ask) -> bool:
+        """Whether idle work was told to stop for an ask, or for what comes before it."""
+        partition = self.partition
+        return bool(partition.idle.running) and reclaim_before(partition, self.lines, ask, itself=True)
 
     def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
         """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain

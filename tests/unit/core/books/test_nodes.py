@@ -12,7 +12,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.model.constraints import AffinityTerm, Constraints
 from fairlead.core.model.decisions import AskRejected
 from fairlead.core.model.events import AddAsks, AddNode, LabelNode, Release, RemoveNode
-from fairlead.core.model.resources import Resources
+from fairlead.core.model.resources import Resources, fits_in
 from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
@@ -130,3 +130,17 @@ def test_a_node_that_moves_to_another_zone_lets_work_start_in_the_one_that_it_le
     assert c.run() == ([], [])
     c.handle(LabelNode("n1", {"zone": "b"}))
     assert c.run()[0] == ["waits@n2"]
+
+
+def test_what_is_left_of_all_nodes_says_the_same_of_every_shape_as_the_sum_of_one() -> None:
+    """The quick way, for all that wait at once, and the plain one; also where more is in use than there is."""
+    chance = random.Random(7)
+    table = PriorityCluster().s.cluster.partitions["default"].nodes
+    answers = []
+    for _ in range(300):
+        table.total = {name: chance.randint(0, 4) for name in chance.sample(["a", "b", "c"], 2)}
+        table.in_use = {name: chance.randint(0, 5) for name in chance.sample(["a", "b", "c"], 2)}
+        items = tuple((name, chance.randint(1, 3)) for name in chance.sample(["a", "b", "c"], 2))
+        answers.append(table.sum_has_room(items))
+        assert fits_in(items, table.left_of_all()) is answers[-1], (table.total, table.in_use, items)
+    assert len(set(answers)) == 2
