@@ -103,7 +103,7 @@ class Scheduler:
         while going and (left is None or left > 0):
             going = placed = False
             for cycle in cycles:
-                outcome = cycle.run_once()
+                outcome = cycle.run_once(is_step=stop_when_empty)
                 if outcome is MOVED:
                     if not stop_when_empty:
                         going = going or moves > 0

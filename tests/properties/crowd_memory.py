@@ -67,7 +67,8 @@ class TwoMemories:
         if not self.calls % READ_BACK:
             self.forgetting = Scheduler.load(self.forgetting.dump())
         self.forgetting.forget()
-        decided = [s.schedule(self.crowd.now_ms) for s in (self.remembering, self.forgetting)]
+        now_ms = self.crowd.now_ms
+        decided = [self.remembering.schedule(now_ms), step_by_step(self.forgetting, now_ms)]
         self._compare("schedule", decided)
         check_bounds(self.part, decided[0])
         for decision in decided[0]:
@@ -81,6 +82,16 @@ class TwoMemories:
             said, anew = one[first : first + 1], other[first : first + 1]
             self.differs = f"at {self.crowd.now_ms} ms, {what}: {said} with what is remembered, {anew} without"
         self.crowd.take_note(one)
+
+
+def step_by_step(scheduler: Scheduler, now_ms: int) -> list[Decision]:
+    """What a call without a limit decides, each run that places nothing a call of its own."""
+    decisions: list[Decision] = []
+    partitions = scheduler.cluster.partitions.values()
+    while True:
+        decisions += scheduler.schedule(now_ms, stop_when_empty=True)
+        if all(each.rested_at == (each.news, each.books_version) for each in partitions):
+            return decisions
 
 
 def main(texts: Sequence[str] | None = None) -> int:

@@ -35,8 +35,9 @@ class Cycle:
         self.lines = Lines(partition)
         self._walk = Walk(partition, self.lines)
 
-    def run_once(self) -> Outcome:
-        """One scheduling run."""
+    def run_once(self, *, is_step: bool = False) -> Outcome:
+        """One scheduling run; as a step it ends with each node that is set aside, though the next does not differ."""
+        self._walk.is_step = is_step
         partition, lines = self.partition, self.lines
         before = partition.books_version
         rested = partition.rested_at

@@ -68,8 +68,9 @@ def forget_victims(partition: Partition, ask: Ask) -> None:
 
 def watch(partition: Partition, ask: Ask, above: Queue | Ceiling | Shape) -> None:
     """Try the node that is reserved for `ask` again when this moves."""
-    above.reserved[ask] = partition.nodes.reserved_again
-    ask.watches.append(above.reserved)
+    reserved = above.reserved_in(ask.app.queue)
+    reserved[ask] = partition.nodes.reserved_again
+    ask.watches.append(reserved)
 
 
 def unwatch(ask: Ask) -> None:

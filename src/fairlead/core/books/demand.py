@@ -60,8 +60,8 @@ class Shape:
     """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
     blocked_by_root: bool = False
     """It was unfit because of the sum of all nodes, not because of each single one."""
-    reserved: dict[Ask, dict[Ask, None]] = field(default_factory=dict)
-    """Asks with a reserved node that are tried again when it may fit elsewhere: each with the list of those."""
+    reserved: dict[Queue, dict[Ask, dict[Ask, None]]] = field(default_factory=dict)
+    """By leaf, asks with a reserved node, tried again when it may fit elsewhere: each with the list of those."""
     resting: dict[Batch, None] = field(default_factory=dict)
     """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
 
@@ -70,6 +70,10 @@ class Shape:
         self.is_plain = len(self.key) == 2
         if len(self.key) == 4:
             self.where, self.labels = self.key[2:]
+
+    def reserved_in(self, leaf: Queue) -> dict[Ask, dict[Ask, None]]:
+        """Those of a leaf that are tried again when it may fit elsewhere."""
+        return self.reserved.setdefault(leaf, {})
 
     def demands_in_line(self) -> list[Demand]:
         """Every demand that waits with it and may be looked at."""
@@ -278,6 +282,10 @@ class Obstacle:
         self._try_reserved()
         for demand in list(self.gated):
             demand.wake()
+
+    def reserved_in(self, _leaf: Queue) -> dict[Ask, dict[Ask, None]]:
+        """Those that are tried again when either happens, of whatever leaf."""
+        return self.reserved
 
     def _try_reserved(self) -> None:
         for ask, again in self.reserved.items():

@@ -42,6 +42,8 @@ class Columns:
         """What is free, by name."""
         self._totals: dict[str, Column] = {}
         """What is there in total, by name; made when somebody asks."""
+        self._least: dict[str, int] = {}
+        """What each node has of that, or more."""
 
     def resized(self) -> None:
         """A node has more or less in total."""
@@ -70,10 +72,11 @@ class Columns:
         return _with_amount(self.amounts, among, items)
 
     def could_hold(self, among: Mask, items: Items) -> Mask:
-        """Which of these rows have so much in total."""
+        """Which of these rows have so much in total; what each node has so much of needs no look."""
         if not self._totals:
             self._count_totals()
-        return _with_amount(self._totals, among, items)
+        short = tuple((name, amount) for name, amount in items if self._least.get(name, 0) < amount)
+        return _with_amount(self._totals, among, short) if short else among
 
     def copies(self, among: Mask, items: Items, at_most: int) -> int:
         """How often all of these rows together could hold so much in total, each of them `at_most` times."""
@@ -92,16 +95,19 @@ class Columns:
         free there as parts of that, 0 where it asks for all of that or more, 1 where it asks for none; then by score
         and id.
         """
-        chosen = np.flatnonzero(among)
+        chosen = among.nonzero()[0]
         if not len(chosen):
             return
         left, asked = np.zeros(len(chosen)), dict(items)
         for name in sorted(self.amounts):  # In an order that a restart does not change: what is added up is rounded.
-            free, amount = self.amounts[name][chosen], asked.get(name, 0)
-            left += np.divide(free - amount, free, out=np.zeros(len(chosen)), where=free > amount)
-        scores = self.scores[chosen]
-        least = np.flatnonzero(left == left.min())
-        yield self.rows[int(chosen[least[np.argmin(scores[least])]])]
+            free = self.amounts[name].take(chosen)
+            np.maximum(free, 0, out=free)
+            rest = free - asked.get(name, 0)
+            np.maximum(rest, 0, out=rest)
+            left += rest / np.maximum(free, 1, out=free)
+        scores = self.scores.take(chosen)
+        least = (left == left[left.argmin()]).nonzero()[0]
+        yield self.rows[int(chosen[least[scores.take(least).argmin()]])]
         for row in chosen[np.lexsort((scores, left))][1:]:
             yield self.rows[int(row)]
 
@@ -126,9 +132,11 @@ class Columns:
         self._valid = True
 
     def _count_totals(self) -> None:
+        self._least.clear()
         for name in {name: None for node in self.rows for name in node.total}:
             amounts = [min(node.total.get(name, 0), INT64_MAX) for node in self.rows]
             self._totals[name] = np.array(amounts, dtype=np.int64)
+            self._least[name] = min(amounts)
 
     def _write(self, node: Node) -> None:
         row = node.row

@@ -229,7 +229,7 @@ class NodeTable:
         if shape.reserved:
             if shape.required_node or not self.only_room_counts(shape):
                 # What runs elsewhere may have changed what suits their own nodes.
-                self.reserved_again |= dict.fromkeys(shape.reserved)
+                self.reserved_again |= dict.fromkeys([ask for asks in shape.reserved.values() for ask in asks])
             if not shape.required_node:
                 self.reserved_shapes[shape] = None
 

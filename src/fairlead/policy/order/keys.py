@@ -89,12 +89,6 @@ def ask_key(ask: Ask, of_application: tuple[object, ...]) -> tuple[object, ...]:
     return (ask.line_key[0], of_application, ask.line_key) if ask.app.queue.by_rank else (of_application, ask.line_key)
 
 
-def first_in_walk(apps: list[Application]) -> Application:
-    """Of these applications, of whatever leaves, the one to which the walk from the root comes first."""
-    leaf = first_leaf_in_walk({app.queue: None for app in apps})
-    return min((app for app in apps if app.queue is leaf), key=application_key)
-
-
 def first_leaf_in_walk(leaves: Iterable[Queue]) -> Queue:
     """Of these leaves the one to which the walk from the root comes first: level by level, so that no key of a queue is
     worked out where it does not matter.

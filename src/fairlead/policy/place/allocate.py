@@ -2,8 +2,8 @@
 
 Decides one placement at a time, in YuniKorn's walk: the queue by priority and fair share, in it the application, in it
 the ask, for it the node; the first that can be placed is. On its way an ask that cannot be placed may have a node set
-aside (`reserve`) or room made for it (`preempt`), which ends the run. What meets an obstacle is left alone until that
-obstacle moves, which changes nothing about what is placed, only how often one looks.
+aside (`reserve`) or room made for it (`preempt`), which ends the run where the next may begin otherwise. What meets an
+obstacle is left alone until that moves, which changes nothing about what is placed, only how often one looks.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fairlead.policy.place.reserved import (
     look_later,
     node_to_reserve,
     set_aside,
+    waits_there,
 )
 from fairlead.policy.preemption.reclaim_idle import reclaim_before
 from fairlead.policy.preemption.when import Attempts
@@ -55,12 +56,14 @@ Act = tuple[tuple[object, ...], bool, Ask]
 class Walk:
     """The walks down the tree of one partition, one for each placement."""
 
-    __slots__ = ("_gangs", "_let_go_on", "attempts", "lines", "partition")
+    __slots__ = ("_gangs", "_let_go_on", "attempts", "is_step", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
         self.attempts = Attempts()
         """What this walk did to make room by guarantee."""
+        self.is_step = False
+        """A node that is set aside ends the walk in any case."""
         self._gangs = GangTurns(partition, lines)
         self._let_go_on: tuple[Ask, Node] | None = None
         """The first placeholder of this run that let another gang go on, and where it would have started."""
@@ -152,16 +155,24 @@ class Walk:
         return seeker is not None and self._reserve_for(seeker[1])
 
     def _reserve_for(self, ask: Ask) -> bool:
-        """Set a node aside for an ask, if there is one for it; True when something was done. First idle work makes room
-        for it, or for what comes before it: a node that is set aside gives no room back to those.
+        """Set a node aside for an ask, if there is one for it; True when something may start by it, or was told to
+        stop. First idle work makes room for it, or for what comes before it: a node that is set aside gives no room
+        back to those.
         """
         partition = self.partition
         node = node_to_reserve(partition, ask)
         if node is None:
             return False
-        if not self._idle_makes_room(ask):
-            set_aside(partition, ask, node)
-        return True
+        if self._idle_makes_room(ask):
+            return True
+        set_aside(partition, ask, node)
+        return self._is_under_way() or not waits_there(partition, ask)
+
+    def _is_under_way(self) -> bool:
+        """Whether the next walk would begin otherwise than this one goes on, were a node set aside in between."""
+        reserving, attempts = self.partition.reserving, self.attempts
+        goes_on_otherwise = reserving.of or reserving.overdue or self._let_go_on or attempts.left or attempts.put_off
+        return self.is_step or bool(goes_on_otherwise)
 
     def _make_room_for(self, ask: Ask) -> bool:
         """Have work stopped for an ask by guarantee, unless idle work makes room; True when something was done."""

@@ -12,7 +12,6 @@ So it is in YuniKorn's walk. Where rank decides, room is kept for single asks on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter
 
 from fairlead.core.acts import allocations, reserve_node
 from fairlead.core.acts.reserve_node import RESERVATION_MS
@@ -21,18 +20,18 @@ from fairlead.core.books.asks import NEVER_MS, Ask, Batch
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
+from fairlead.core.books.queues import Queue
 from fairlead.core.books.timers import RESERVATION
 from fairlead.core.model.resources import fits_in
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.policy.eligibility.headroom import is_full_above, is_held_back, obstacle_above
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.eligibility.start_estimates import never_suits
-from fairlead.policy.order.keys import batch_key, first_in_walk
+from fairlead.policy.order.keys import application_key, batch_key, first_leaf_in_walk
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.preemption.required_node import preempt_on_required_node, take_kept_room, would_stop
 
 Key = tuple[object, ...]
-_APP = attrgetter("app")
 
 
 # -- setting a node aside -----------------------------------------------------------------------------------------
@@ -164,6 +163,19 @@ def set_aside(partition: Partition, ask: Ask, node: Node) -> None:
     reserve_node.reserve(partition, ask, node)
 
 
+def waits_there(partition: Partition, ask: Ask) -> bool:
+    """Whether nothing can start by the node that was just set aside for an ordinary ask, and nothing else with a node
+    of its own is to be tried again: it is tried there when something changes.
+    """
+    nodes, node = partition.nodes, ask.reserved_on
+    if ask.required_node or node is None or nodes.reserved_shapes or len(nodes.reserved_again) > 1:
+        return False
+    if _can_start_on(partition, ask, node):
+        return False
+    nodes.reserved_again.pop(ask, None)
+    return True
+
+
 def _may_have(partition: Partition, ask: Ask, shape: Shape, node: Node) -> bool:
     """Whether the node that an ask requires could ever take it: where ordinary asks have it, as things are."""
     if not node.fits_total(ask.items) or never_suits(partition, ask, node):
@@ -229,24 +241,43 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
             stuck[ask] = node
         else:
             again.pop(ask, None)
-    # What is tried again since one of these gave its node back was not looked at.
-    may_start = dict(found)
+    elsewhere: dict[Shape, Node] = {}
     for shape in list(nodes.reserved_shapes):
-        elsewhere = nodes.first_for(shape) if not shape.unfit else None
-        if elsewhere is not None:
-            found = dict.fromkeys(shape.reserved, elsewhere) | _liked_by(partition, shape) | found
+        free = nodes.first_for(shape) if not shape.unfit else None
+        if free is not None:
+            elsewhere[shape] = free
         else:
             _wait_for_node(partition, shape)
-    while found:
-        ask = _first(found)
-        wanted = found.pop(ask)
-        is_free = ask in may_start or _may_start(partition, ask)
+    leaves = dict.fromkeys([ask.app.queue for ask in found])
+    for shape in elsewhere:
+        leaves |= dict.fromkeys([leaf for leaf, asks in shape.reserved.items() if asks])
+    while leaves:
+        leaf = first_leaf_in_walk(leaves)
+        del leaves[leaf]
+        if (placed := _place_in(partition, lines, leaf, found, elsewhere)) is not None:
+            return placed
+    return _place_by_force(partition, stuck)
+
+
+def _place_in(
+    partition: Partition, lines: Lines, leaf: Queue, own: dict[Ask, Node], elsewhere: dict[Shape, Node]
+) -> Ask | None:
+    """The same in one leaf: of those that may start on their `own` nodes, or whose shape has room `elsewhere`."""
+    left: dict[Ask, Node] = {}
+    for shape, free in elsewhere.items():
+        left |= dict.fromkeys(shape.reserved.get(leaf, ()), free) | _liked_by(partition, shape, leaf)
+    left |= {ask: its for ask, its in own.items() if ask.app.queue is leaf}
+    while left:
+        ask = _first(left)
+        wanted = left.pop(ask)
+        # What is tried again since one of these gave its node back was not looked at.
+        is_free = ask in own or _may_start(partition, ask)
         node = where_it_stays(partition, lines, ask, wanted) if is_free else None
         if node is not None:
             ask.attempted = True
             allocations.place(partition, ask, node)
             return ask
-    return _place_by_force(partition, stuck)
+    return None
 
 
 def where_it_stays(partition: Partition, lines: Lines, ask: Ask, node: Node, *, or_else: bool = True) -> Node | None:
@@ -266,7 +297,8 @@ def _place_by_force(partition: Partition, stuck: dict[Ask, Node]) -> Ask | None:
     helps none: then work is stopped there for each, unless a queue or limit is in its way.
     """
     while stuck:
-        ask = _first(stuck)
+        leaf = first_leaf_in_walk({ask.app.queue: None for ask in stuck})
+        ask = _first({ask: node for ask, node in stuck.items() if ask.app.queue is leaf})
         node = stuck.pop(ask)
         if obstacle_above(partition, ask) is None:
             if take_kept_room(partition, ask, node):
@@ -305,16 +337,16 @@ def _next_to_require(partition: Partition, lines: Lines, node: Node) -> Iterator
                 yield seeker[1]
 
 
-def _liked_by(partition: Partition, shape: Shape) -> dict[Ask, Node]:
+def _liked_by(partition: Partition, shape: Shape, leaf: Queue) -> dict[Ask, Node]:
     """Of the asks of a shape that are tried elsewhere those that others of it are not like: which node each has."""
     nodes = partition.nodes
-    liked = [ask for ask in shape.reserved if nodes.has_wish(ask)] if nodes.know_wishes() else []
+    liked = [ask for ask in shape.reserved.get(leaf, ()) if nodes.has_wish(ask)] if nodes.know_wishes() else []
     return {ask: node for ask in liked if (node := nodes.first_for(shape, ask)) is not None}
 
 
 def _first(asks: dict[Ask, Node]) -> Ask:
-    """The first of these in walk order; of one application those on their own nodes before the others."""
-    app = first_in_walk(list(dict.fromkeys(map(_APP, asks))))
+    """The first of these of one leaf; of one application those on their own nodes before the others."""
+    app = min({ask.app: None for ask in asks}, key=application_key)
     return min([a for a in asks if a.app is app], key=lambda a: (asks[a] is not a.reserved_on, a.line_key))
 
 

@@ -23,7 +23,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
-from fairlead.policy.order.keys import application_key, first_in_walk, queue_key
+from fairlead.policy.order.keys import application_key, first_leaf_in_walk, queue_key
 from fairlead.scheduler import Scheduler
 
 NOW_MS = 1_000_000
@@ -178,4 +178,4 @@ def test_the_first_in_the_walk_is_the_first_of_all_sorted_by_the_whole_way(seed:
 
     for _ in range(10):
         some = rng.sample(waiting, rng.randint(1, len(waiting)))
-        assert first_in_walk(some) is min(some, key=way)
+        assert first_leaf_in_walk({app.queue: None for app in some}) is min(some, key=way).queue
