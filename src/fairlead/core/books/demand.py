@@ -32,6 +32,8 @@ DemandKey = tuple[str, "Allowance | None", int]
 """Task group, limits, and whether they have to enter (`application_limits.has_to_enter`)."""
 Entry = tuple[tuple[object, ...], int, "Batch"]
 """Key, stamp and batch; it counts while the stamp is the batch's."""
+FEW = 32
+"""So many entries are put in order at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -192,6 +194,10 @@ class Demand:
     def entries(self) -> Iterator[Entry]:
         """All that count, in order; mostly the first few are enough, so no more is put in order."""
         if self.first() is None:
+            return
+        if len(self.line) <= FEW:
+            self.line.sort()  # It is a heap still.
+            yield from [entry for entry in self.line if entry[2].stamp == entry[1]]
             return
         line = self.line[:]
         nearest = [(line[0], 0)]
