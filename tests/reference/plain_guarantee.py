@@ -79,7 +79,8 @@ class ByGuarantee(Quotas):
     # -- what queues would use ----------------------------------------------------------------------------------------
 
     def _to_come(self, work: Work) -> list[Work]:
-        return [w for w in self.waiting if w.has_made_room and w is not work]
+        """Others for which work was stopped, idle work too."""
+        return [w for w in self.waiting if (w.has_made_room or w.kept_on) and w is not work]
 
     def _would_use(self, path: str, name: str, work: Work, supposed: Supposed) -> int:
         used = self._used(path, name, leaving=False, idle=False) - self._amount_in(path, name, supposed.gone)
@@ -310,7 +311,7 @@ class ByGuarantee(Quotas):
         for path in self._lineage(work.gang.job.queue):
             if not self._has_room_in(path, work, to_come):
                 return ""
-        nodes = sorted({w.reserved for w in to_come})
+        nodes = sorted({w.reserved for w in to_come if w.reserved})
         return next((node for node in nodes if self._has_room_beside(work, node)), "")
 
     def _has_room_in(self, path: str, work: Work, to_come: list[Work]) -> bool:
