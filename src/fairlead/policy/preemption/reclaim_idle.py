@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 
 from fairlead.core.acts import nominate, reserve_node
@@ -46,7 +46,7 @@ from fairlead.policy.preemption.protection import (
     within,
 )
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
-from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for
+from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for, with_own_node
 
 Need = tuple[Book, dict["Ask", None]]
 """So much is missing, and the work whose end would free some of it."""
@@ -82,12 +82,14 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None, *, 
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
     waiting = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
     tried: list[Demand] = []
+    own: dict[Batch, list[Ask]] | None = None
     for leaf in partition.root.walk():
         for demand in leaf.every_demand():
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
+                own = with_own_node(partition, partition.idle.running) if own is None else own
                 for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
-                    waiting += _first_of_each(partition, batch) if partition.admission.windows else [batch.head]
+                    waiting += dict.fromkeys((*_first_of_each(partition, batch), *own.get(batch, ())))
     for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
         if before is not None and not (_place_of(ask) < before or (itself and ask is next_ask)):
             if partition.reserving.get(ask) is None:
@@ -102,11 +104,18 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None, *, 
 
 
 def _first_of_each(partition: Partition, batch: Batch) -> list[Ask]:
-    """The first of each time limit that waits for no turn of another: what is over earlier may not reach into a window
-    when something has left.
+    """The first for which nothing was stopped yet; with windows of each time limit, of those that wait for no turn of
+    another: what is over earlier may not reach into a window when something has left.
     """
-    firsts = {ask.limit_ms: ask for ask in reversed(batch.asks)}.values()
+    if not partition.admission.windows:
+        return [*islice((ask for ask in batch.asks if not _has_room_made(ask)), 1)]
+    firsts = {ask.limit_ms: ask for ask in reversed(batch.asks) if not _has_room_made(ask)}.values()
     return [ask for ask in firsts if not waits_for_turn(partition, ask)]
+
+
+def _has_room_made(ask: Ask) -> bool:
+    """Whether others were told to stop for it already, by guarantee."""
+    return ask.preempt_triggered and ask.reserved_on is not None
 
 
 def _has_room(partition: Partition, ask: Ask) -> bool:
@@ -154,10 +163,8 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
     """
     if not is_free_to_start(partition, ask) or may_stop_ms(partition, ask) > partition.now_ms:
         return False
-    if is_of_gang_too_large(partition, ask):
+    if is_of_gang_too_large(partition, ask) or _has_room_made(ask):
         return False
-    if ask.preempt_triggered and ask.reserved_on is not None:
-        return False  # Others were told to stop for it already, by guarantee.
     if (full := full_ceiling(ask.app, ask.items)) is not None and not gives_back_under(partition, full):
         return False
     leaf = ask.app.queue

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairlead.core.acts import allocations
-from fairlead.core.books.asks import Ask
+from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
@@ -103,6 +103,21 @@ def fewest(missing: Book, work: Iterable[Ask]) -> int:
                 break
         else:
             return 0
+    return found
+
+
+def with_own_node(partition: Partition, work: Iterable[Ask]) -> dict[Batch, list[Ask]]:
+    """Asks with a node set aside that has room for them, or where some of this work may be enough, by batch: those of
+    their like may not use it.
+    """
+    if not partition.reservations:
+        return {}
+    there, found = by_node(work), dict[Batch, list[Ask]]()
+    for node in partition.nodes.nodes.values():
+        here = there.get(node, [])
+        for ask in node.reservations:
+            if ask.batch is not None and (here or node.room_for(ask)) and fewest(missing_on(node, ask), here):
+                found.setdefault(ask.batch, []).append(ask)
     return found
 
 

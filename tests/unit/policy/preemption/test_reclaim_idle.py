@@ -295,6 +295,22 @@ def test_idle_work_makes_room_before_nodes_are_set_aside() -> None:
     assert c.nominated() == {"first": "n2", "second": "n1"}
 
 
+def test_idle_work_makes_room_on_the_node_that_is_set_aside_for_one_of_several_alike() -> None:
+    """The first of them stood for all: it may not have that node, so the second waited beside idle work."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4, "small": 3}, rule="guarantee")
+    c.fill("stays", 3, tags=on("n1"))
+    c.fill("idle", 1, tags=on("n2"), idle=True)
+    c.fill("ends", 3, tags=on("n2"))
+    c.handle(AddApplication(ApplicationSpec(id="app", queue="root.a")))
+    four = Resources({"vcore": 4000})
+    c.handle(AddAsks(tuple(AskSpec(application="app", key=key, resources=four) for key in ("one", "two"))))
+    assert c.run(3_000) == ([], [])
+    assert [(d.key, d.node) for d in c.decided if isinstance(d, Reserved)] == [("one", "n1"), ("two", "n2")]
+    c.finished("ends")
+    assert c.run() == ([], ["idle"])
+    assert c.nominated() == {"two": "n2"}
+
+
 def test_idle_work_makes_room_before_work_is_stopped_by_guarantee() -> None:
     """What is guaranteed stands behind `first`, and had the idle work stopped that this one was to take back."""
     b = QueueSpec(name="b", guaranteed=cores(4), properties=AT_ONCE)
