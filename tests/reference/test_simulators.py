@@ -10,7 +10,7 @@ from reference.compared_simulators import BY_GUARANTEE, compared
 
 WITH_LIMITS = (32768, 33280, 98304, 131584)
 """Kinds of worlds where it is known how long work lasts at most."""
-IDLE = (33554432018, 33816576012, 33816832004, 33816832005)
+IDLE = (33554432018, 33816576012, 33816832001, 33816832004, 33816832005)
 """By guarantee, with idle work."""
 LATER = (33024000, 131584002, 132608000)
 """Of such worlds."""
@@ -55,7 +55,8 @@ def test_so_they_do_by_guarantee(number: int) -> None:
     kept what was behind it from its turn. 2361505010: what names nodes had more stopped for it than it takes.
     33554432018: a node was set aside for what idle work could make room for. 33816576012: work was stopped by guarantee
     before idle work made room for what came before. 33816832004: an equal for which idle work was stopped uses what
-    their queue is guaranteed. 33816832005: idle work stayed on the node that was set aside for the second of two alike.
+    their queue is guaranteed. 33816832001: it made room for what was behind a gang that let another one go on.
+    33816832005: it stayed on the node that was set aside for the second of two alike.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)

@@ -56,7 +56,7 @@ Act = tuple[tuple[object, ...], bool, Ask]
 class Walk:
     """The walks down the tree of one partition, one for each placement."""
 
-    __slots__ = ("_gangs", "_let_go_on", "attempts", "is_step", "lines", "partition")
+    __slots__ = ("_gangs", "_held_up", "_let_go_on", "attempts", "is_step", "lines", "partition")
 
     def __init__(self, partition: Partition, lines: Lines) -> None:
         self.partition, self.lines = partition, lines
@@ -67,6 +67,8 @@ class Walk:
         self._gangs = GangTurns(partition, lines)
         self._let_go_on: tuple[Ask, Node] | None = None
         """The first placeholder of this run that let another gang go on, and where it would have started."""
+        self._held_up: dict[Queue, None] = {}
+        """Leaves with such a placeholder: what is behind that has its turn once the other gang has gone on."""
 
     def allocate_one(self) -> Outcome:
         """Place the next ask that can be placed, or make room for it (`MOVED`); None when neither can be done."""
@@ -89,6 +91,7 @@ class Walk:
 
     def _forget_gangs(self) -> None:
         self._gangs, self._let_go_on = GangTurns(self.partition, self.lines), None
+        self._held_up.clear()
 
     def below(self, queue: Queue) -> Outcome:
         """Down to the leaf that is next; to the one after it when nothing there can be placed."""
@@ -124,8 +127,10 @@ class Walk:
                     return MOVED
                 if first is not None and not may_fit_still(first):
                     continue
-            if first is None or self._gangs.is_known_to_wait(first.head):
+            if first is None:
                 return None
+            if self._gangs.is_known_to_wait(first.head):
+                return self._lets_go_on(first.head)
             node = node_for(partition, first)
             if node is None or (leaf.properties.backoff_threshold and rests_before(partition, first)):
                 self.lines.settle()
@@ -133,12 +138,20 @@ class Walk:
                     return MOVED
                 continue
             # What comes before it has its turn before this one takes its node from what that is set aside for.
-            if partition.idle.running and reclaim_before(partition, self.lines, first.head):
+            if self._idle_makes_room(first.head, itself=False):
                 return MOVED
             if self._gangs.lets_another_go_on(first.head):
                 self._let_go_on = self._let_go_on or (first.head, node)
+                self._held_up[leaf] = None
                 return None
             return self._place(first.head, node)
+
+    def _lets_go_on(self, ask: Ask) -> Outcome:
+        """Another gang goes on before this ask, but what stands before that has its turn."""
+        if self._idle_makes_room(ask, itself=False):
+            return MOVED
+        self._held_up[ask.app.queue] = None
+        return None
 
     def _place(self, ask: Ask, node: Node) -> Ask:
         ask.attempted = True
@@ -179,10 +192,11 @@ class Walk:
         assert ask.batch is not None
         return self._idle_makes_room(ask) or self.attempts.make_room(self.partition, ask.batch)
 
-    def _idle_makes_room(self, ask: Ask) -> bool:
-        """Whether idle work was told to stop for an ask, or for what comes before it."""
-        partition = self.partition
-        return bool(partition.idle.running) and reclaim_before(partition, self.lines, ask, itself=True)
+    def _idle_makes_room(self, ask: Ask, *, itself: bool = True) -> bool:
+        """Whether idle work was told to stop for an ask, unless not for `itself`, or for what comes before it."""
+        if not self.partition.idle.running:
+            return False
+        return reclaim_before(self.partition, self.lines, ask, itself=itself, but=self._held_up)
 
     def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
         """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain

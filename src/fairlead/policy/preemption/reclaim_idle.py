@@ -72,11 +72,12 @@ def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
     return (len(victims), max(standing, default=0), sum(standing), -earliest_ms)
 
 
-def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None, *, itself: bool = False) -> bool:
+def reclaim_before(
+    partition: Partition, lines: Lines, next_ask: Ask | None, *, itself: bool = False, but: Collection[Queue] = ()
+) -> bool:
     """Make room for the first waiting ask in order for which idle work can, if it comes before this one (None: the
-    end), or is it `itself`; True when some was told to stop. Asks with a reservation come first.
-
-    So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
+    end), or is it `itself`; none of the leaves `but`. Asks with a reservation come first. True when some was told to
+    stop. So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
     before = _place_of(next_ask) if next_ask is not None else None
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
@@ -84,7 +85,7 @@ def reclaim_before(partition: Partition, lines: Lines, next_ask: Ask | None, *, 
     tried: list[Demand] = []
     own: dict[Batch, list[Ask]] | None = None
     for leaf in partition.root.walk():
-        for demand in leaf.every_demand():
+        for demand in leaf.every_demand() if leaf not in but else ():
             if demand.live and not is_tried(partition, demand):
                 tried.append(demand)
                 own = with_own_node(partition, partition.idle.running) if own is None else own
@@ -107,10 +108,9 @@ def _first_of_each(partition: Partition, batch: Batch) -> list[Ask]:
     """The first for which nothing was stopped yet; with windows of each time limit, of those that wait for no turn of
     another: what is over earlier may not reach into a window when something has left.
     """
-    if not partition.admission.windows:
-        return [*islice((ask for ask in batch.asks if not _has_room_made(ask)), 1)]
-    firsts = {ask.limit_ms: ask for ask in reversed(batch.asks) if not _has_room_made(ask)}.values()
-    return [ask for ask in firsts if not waits_for_turn(partition, ask)]
+    asks = (ask for ask in batch.asks if not _has_room_made(ask))
+    firsts = list(islice(asks, None if partition.admission.windows else 1))
+    return [a for a in {a.limit_ms: a for a in reversed(firsts)}.values() if not waits_for_turn(partition, a)]
 
 
 def _has_room_made(ask: Ask) -> bool:

@@ -22,7 +22,7 @@ from small_clusters import (
 
 from fairlead.core.model.events import AddNode, Cause, Release
 from fairlead.core.model.resources import Limits
-from fairlead.core.model.specs import LimitSpec, NodeSpec, QueueSpec
+from fairlead.core.model.specs import TAG_REQUIRED_NODE, LimitSpec, NodeSpec, QueueSpec
 from fairlead.scheduler import Scheduler
 
 
@@ -102,6 +102,22 @@ def test_one_that_can_take_no_more_keeps_nobody_back(rule: str) -> None:
     s.handle(AddNode(NodeSpec(id="n2", capacity=cores(4))), 2)
     submit(s, "plain", 1, 2, "root.c")
     assert sorted(started(s.schedule(2))) == ["c0@n2", "plain@n2"]
+    check_books(s)
+
+
+def test_behind_what_lets_another_gang_go_on_nothing_takes_room_back_before_that_has() -> None:
+    """Idle work was stopped for what stood behind, which so got the room that the other gang was to have."""
+    s = cluster(nodes={"n1": 2, "n2": 3}, rule="guarantee")
+    submit(s, "ends", 2, tags={TAG_REQUIRED_NODE: "n2"})
+    submit(s, "idle", 1, tags={TAG_REQUIRED_NODE: "n2"}, idle=True)
+    gang(s, "a", 2, each=2)
+    assert sorted(started(s.schedule(0))) == ["a0@n1", "ends@n2", "idle@n2"]
+    gang(s, "b", 2, 1, each=2)
+    submit(s, "behind", 3, 1, "root.b")
+    assert s.schedule(1) == []
+    s.handle(Release("ends", "ends", Cause.FINISHED), 2)
+    decided = s.schedule(2)
+    assert (started(decided), stopped(decided)) == (["a1@n2"], [])
     check_books(s)
 
 
