@@ -12,7 +12,7 @@ from reference.plain_starts import Start, Starts
 class Backfill(Starts):
     """What passes a turn, in queues that let it."""
 
-    def _placed(self, work: Work, node: str) -> None:
+    def _placed(self, work: Work, node: str, *, passes: bool = False) -> None:
         raise NotImplementedError
 
     def _lets_pass(self) -> bool:
@@ -27,7 +27,7 @@ class Backfill(Starts):
             held = [w for w in self.waiting if w.gang.job.queue == leaf and self._is_held_back_by(holder, w)]
             for work in sorted(held, key=lambda w: (*self._in_line(w)[:2], w.gang.job.at_ms, w.gang.number, *_age(w))):
                 if node := self._where_it_passes(work, holder, start):
-                    self._placed(work, node)
+                    self._placed(work, node, passes=True)
                     return True
         return False
 

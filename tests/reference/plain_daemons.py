@@ -47,10 +47,10 @@ class Daemons(Walk):
         for other in [w for w in self.waiting if w.reserved == node and not w.task.required and w is not work]:
             self._lets_go(other)
 
-    def _placed(self, work: Work, node: str) -> None:
+    def _placed(self, work: Work, node: str, *, passes: bool = False) -> None:
         if work.task.required:
             self._takes_node(work, node)
-        super()._placed(work, node)
+        super()._placed(work, node, passes=passes)
 
     def _gives_nodes_back(self) -> None:
         kept = [w for w in self.waiting if w.task.required and w.reserved in self.nodes]

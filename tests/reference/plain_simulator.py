@@ -459,14 +459,15 @@ class PlainSimulator(Backfill):
         if not victim.is_holder:
             self.evicted.append((self.now_ms, victim.task.key, for_whom.partition("~")[0].partition("#")[0]))
 
-    def _placed(self, work: Work, node: str) -> None:
+    def _placed(self, work: Work, node: str, *, passes: bool = False) -> None:
+        """It starts; what `passes` a turn leaves the room that gathers for that in time."""
         work.node, work.began_due = node, self._distance(work) < NOT_DUE and not work.task.idle
         self.waiting.remove(work)
         self.is_first = True
         self._runs(work)
         self._ends_turn(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
-        while nominees and min(self._left_on(node).values()) < 0:
+        while nominees and not passes and min(self._left_on(node).values()) < 0:
             weakest = nominees[0]
             for other in nominees[1:]:
                 weakest = weakest if self._is_stronger(other, weakest) else other

@@ -297,9 +297,9 @@ class Walk(PlainSimulator):
         free, asked = self._free(node, lambda w: True), dict(work.task.amount)
         return sum(max(left - asked.get(name, 0), 0) / left for name, left in sorted(free.items()) if left > 0)
 
-    def _placed(self, work: Work, node: str) -> None:
+    def _placed(self, work: Work, node: str, *, passes: bool = False) -> None:
         self._lets_go(work)
-        super()._placed(work, node)
+        super()._placed(work, node, passes=passes)
 
     def _strikes(self, node: str) -> None:
         super()._strikes(node)
