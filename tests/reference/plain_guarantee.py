@@ -40,6 +40,9 @@ class ByGuarantee(Quotas):
     def _expires(self) -> None:
         """That something may try is more than new work: nothing is young any more."""
         super()._expires()
+        for work in [w for w in self.waiting if w.rests]:
+            work.tried_ms += max(self.now_ms - 1 - work.tried_ms, 0) // TRIES_EVERY_MS * TRIES_EVERY_MS
+            work.rests = self._fits_nowhere(work)
         if any(self._may_try(work) and self._tries_ms(work) == self.now_ms for work in self.waiting):
             self.changed = next(self.numbers)
 
@@ -54,14 +57,22 @@ class ByGuarantee(Quotas):
         is_out = work.task.idle or work.task.meek or work.task.required or work.kept_on or work.has_made_room
         return has_due and not is_out
 
+    def _fits_nowhere(self, work: Work) -> bool:
+        """Whether no open node could, or some maximum, if nothing else ran."""
+        sizes = [self._most(path) for path in self._lineage(work.gang.job.queue) if path != "root"]
+        if any(value > most.get(name, value) for most in sizes for name, value in work.task.amount):
+            return True
+        nodes = [amount for node, amount in self.nodes.items() if node not in self.drained]
+        return not any(all(value <= node.get(name, 0) for name, value in work.task.amount) for node in nodes)
+
     def _is_within_due(self, work: Work) -> bool:
         return Idle._is_within_due(self, work)
 
     def _makes_room(self, work: Work, *, is_full: bool) -> bool:
         if not self._may_try(work) or self._tries_ms(work) > self.now_ms:
             return False
-        work.tried_ms = self.now_ms
-        found = None if self._is_too_large(work) else self._found_for(work, is_full=is_full)
+        work.tried_ms, work.rests = self.now_ms, self._fits_nowhere(work)
+        found = None if work.rests or self._is_too_large(work) else self._found_for(work, is_full=is_full)
         if found is None:
             return False
         node, victims = found

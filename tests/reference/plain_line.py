@@ -160,6 +160,8 @@ class Work:
     """Work was told to stop for it, on the node that is set aside for it."""
     tried_ms: int = -NEVER
     """When it tried last to have work stopped."""
+    rests: bool = False
+    """Then it was too large, and has been since: it goes on trying in vain, also where a limit is in its way."""
     awaits: tuple[Work, ...] = ()
     """What has to leave before it starts."""
 
