@@ -66,25 +66,24 @@ class Scheduler:
         if partition is None:
             refuse_unknown_partition(event, name, self.cluster.out)
         else:
+            before = partition.books_version
+            rule(partition, event)
+            enter_freed(partition)
             if isinstance(event, NEW_WORK):
                 partition.news += 1
             else:
-                partition.note_change()
-            rule(partition, event)
-            enter_freed(partition)
+                partition.note_event(before)
         return self.cluster.drain_out()
 
     def _handle_whole(self, event: Event) -> None:
         """An event that is about the cluster as a whole."""
+        before = {name: partition.books_version for name, partition in self.cluster.partitions.items()}
         if isinstance(event, Configure):
             self._configure(event.spec)
         else:
             CLUSTER_HANDLERS[type(event)](self.cluster, event)
-            self._note_news()
-
-    def _note_news(self) -> None:
-        for partition in self.cluster.partitions.values():
-            partition.note_change()
+        for name, partition in self.cluster.partitions.items():
+            partition.note_event(before.get(name, -1))
 
     def schedule(self, now_ms: int, limit: int | None = None, *, stop_when_empty: bool = False) -> list[Decision]:
         """Run scheduling at `now_ms` until nothing more can be done or `limit` allocations were made in each partition.
@@ -129,7 +128,6 @@ class Scheduler:
             self.cluster.out.append(ConfigurationRejected(refused))
             return
         configure(self.cluster, spec)
-        self._note_news()
         self._cycles.clear()  # What may be stopped may be something else now.
 
     def _bring_forward(self, now_ms: int) -> None:

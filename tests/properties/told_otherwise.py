@@ -1,13 +1,15 @@
 """Courses told otherwise: what should not matter changes no decision.
 
 A course is recorded, and its events are given to another scheduler with a difference that means nothing: every amount
-seven times as large, all of it a million seconds later, a selector that every node meets, a limit that nothing reaches.
+seven times as large, all of it a million seconds later, a selector that every node meets, a limit that nothing reaches,
+or between them events that change nothing (`without_effect`).
 Every decision has to be the same, but for the amounts and times in it. Much of that takes another path through the
 scheduler, since work with any constraint is looked for in another way. `python told_otherwise.py RULE FIRST LAST`.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -21,6 +23,7 @@ from properties import rank_courses
 from properties.course_numbers import asked_for
 from properties.deep_courses import DeepCourse
 from properties.rank_courses import RankCourse, rules_of_configuration
+from properties.without_effect import WITHOUT_EFFECT, Besides, told_besides
 
 from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.constraints import (
@@ -99,14 +102,20 @@ def recorded(kind: type[RankCourse], rule: str, number: int) -> Recorder:
 Change = Callable[[Any], Any]
 
 
+def nothing_else(told: Any) -> Any:
+    return told
+
+
 @dataclass(frozen=True)
 class Otherwise:
     """How a course is told otherwise: what each part of what is told becomes, and how much later all of it is."""
 
-    change: Change
+    change: Change = nothing_else
     later_ms: int = 0
     until: type[Decision] | None = None
     """From the first decision of this kind on it may be otherwise: whole numbers are rounded for it."""
+    besides: Besides | None = None
+    """What is told between, as it changes nothing."""
 
     def told(self, told: Any) -> Any:
         """The same in other words."""
@@ -218,6 +227,7 @@ WAYS = {
     "a quota that nothing reaches": Otherwise(
         more_in_the_file(quotas=(QuotaSpec(name="wide", queue="root", resources=Limits({"vcore": VAST})),))
     ),
+    **{f"besides, {name}": Otherwise(besides=besides) for name, besides in WITHOUT_EFFECT.items()},
 }
 
 
@@ -233,9 +243,11 @@ def decided(decisions: Sequence[Decision]) -> list[tuple[Any, ...]]:
 
 def difference(course: Recorder, way: Otherwise) -> str:
     """The first decision that is another one when the course is told this way; nothing: none is."""
-    scheduler = Scheduler(way.told(course.spec), way.later_ms)
+    scheduler, chance = Scheduler(way.told(course.spec), way.later_ms), random.Random(0)
     for step, (told, now_ms, before) in enumerate(course.calls):
         at_ms = now_ms + way.later_ms
+        if way.besides is not None and (more := told_besides(scheduler, way.besides, at_ms, chance)):
+            return f"before call {step} at {now_ms}: {decided(more)} follows from what changes nothing"
         if isinstance(told, Event):
             after = scheduler.handle(way.told(told), at_ms)
         else:

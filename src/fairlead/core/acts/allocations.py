@@ -133,6 +133,8 @@ def end_allocation(partition: Partition, ask: Ask, replaced: bool = False) -> No
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
     """What runs, or is under way, has another priority from now on: more may be stopped on its node, or less."""
+    if priority == ask.priority:
+        return
     ask.priority = priority
     ask.place_in_line()
     partition.books_version += 1

@@ -15,10 +15,14 @@ from fairlead.core.model.specs import AskSpec
 
 def report(partition: Partition, node: Node, spec: AskSpec) -> None:
     """It runs on this node, as `spec` says, and no longer as was said before."""
+    known = node.foreign.get(spec.key)
+    if known is not None and known[0] == spec:
+        return  # What is reported again is no change.
     shapes.meet(partition, spec.where)
     end(partition, spec.key)
     partition.nodes.set_foreign(node, spec, partition.now_ms)
     partition.books_version += 1
+    partition.note_change()
 
 
 def end(partition: Partition, key: str) -> None:

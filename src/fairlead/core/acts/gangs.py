@@ -216,6 +216,7 @@ def _part(partition: Partition, ask: Ask) -> None:
     if placeholder.node is not None:
         partition.disruption.going[placeholder] = None
     ask.app.swapping -= 1
+    partition.books_version += 1
     if node is not None:
         ask.bound_for = None
         node.unhold(ask)

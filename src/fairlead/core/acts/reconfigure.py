@@ -24,6 +24,7 @@ from fairlead.core.acts import (
 )
 from fairlead.core.acts.application_steps import STAYS_MS
 from fairlead.core.acts.limit_groups import limits_changed
+from fairlead.core.books.admission import BUDGET
 from fairlead.core.books.applications import NO_PRIORITY, Application
 from fairlead.core.books.asks import counts_as_gone
 from fairlead.core.books.cluster import Cluster
@@ -53,8 +54,16 @@ def configure(cluster: Cluster, spec: ClusterSpec) -> None:
         _remove_partition(cluster, cluster.partitions[name])
     for kind, name, change in cluster.admission.configure(spec):
         cluster.out.append(DeclarationChanged(kind, name, change))
+        if kind == BUDGET:
+            budgets_changed(cluster)
     cluster.checksum, cluster.text = spec.checksum, spec.text
     cluster.out.append(Configured(spec.checksum))
+
+
+def budgets_changed(cluster: Cluster) -> None:
+    """A budget spares other work than before, so that other work may be stopped."""
+    for partition in cluster.partitions.values():
+        partition.books_version += 1
 
 
 def in_the_way(cluster: Cluster, spec: ClusterSpec) -> Iterator[str]:
@@ -138,6 +147,9 @@ def _set_nothing_aside(partition: Partition) -> None:
 
 
 def _update_partition(partition: Partition, spec: PartitionSpec) -> None:
+    if spec == partition.spec:
+        return  # What is said again is no change.
+    partition.books_version += 1
     held_to = quota_clocks.terms(partition)
     partition.spec = spec
     partition.idle.count(-1)

@@ -105,6 +105,7 @@ def on_timer(partition: Partition, path: str) -> None:
     leaf = partition.root.find(path)
     if leaf is not None and leaf.is_leaf:
         partition.reserving.overdue[leaf] = None
+        partition.books_version += 1
 
 
 def load(partition: Partition, state: dict[str, Any]) -> None:

@@ -109,6 +109,7 @@ def describe(partition: Partition, ask: Ask, spec: AskSpec) -> None:
         return
     if _stays(partition, ask, spec):
         return
+    partition.books_version += 1
     turns = {leaf: dict(own) for leaf, own in partition.reserving.of.items()}
     had_turn = partition.reserving.take(ask) is not None
     take_out(partition, ask)
@@ -143,6 +144,8 @@ def _priority_may_have_changed(app: Application) -> None:
 
 def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
     """Give a waiting ask another priority; the order changes at once."""
+    if priority == ask.priority:
+        return
     app, in_line = ask.app, ask.spec.idle or ask.batch is not None
     if ask.spec.idle:
         partition.idle.leave(ask)
@@ -152,8 +155,8 @@ def change_priority(partition: Partition, ask: Ask, priority: int) -> None:
         partition.nodes.reserved_again[ask] = None
     if in_line:
         line_up(partition, ask)
+    partition.books_version += 1  # What stands above it, or below, may be something else now.
     if ask.nomination is not None:
-        partition.books_version += 1  # What stands above it may be something else now.
         # So may what takes the room that is kept for it because it requires the node.
         partition.nodes.reserved_again |= dict.fromkeys(ask.nomination.node.reservations)
     _priority_may_have_changed(app)
@@ -171,7 +174,7 @@ def drop_ask(partition: Partition, ask: Ask) -> None:
     forget_ask(partition, ask)
     if ask.spec.placeholder:
         gangs.placeholder_withdrawn(partition, ask)
-        partition.books_version += 1  # All nodes together may hold the rest of its task group.
+    partition.books_version += 1  # What waited for its turn, or could not be whole with it, may be helped now.
 
 
 def forget_ask(partition: Partition, ask: Ask) -> None:

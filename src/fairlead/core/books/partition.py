@@ -68,7 +68,7 @@ class Partition:
     allocation_count: int = 0
     released_count: int = 0
     books_version: int = 0
-    """Grows with every change of what runs, is held, or may be stopped."""
+    """Grows with every change of what runs, is held, or may be stopped, and whenever what waits changes or goes."""
     tightened: int = 0
     """How many of these changes took room and made none."""
     news: int = 0
@@ -76,7 +76,7 @@ class Partition:
     started_seq: int = 0
     """When work started last, in the numbers that asks get as they come."""
     changed_seq: int = 0
-    """When the last of them came that was more than new work, in the same numbers."""
+    """When the last of them came that changed something and was more than new work, in the same numbers."""
     shares_stale: bool = False
     """Nodes came, went or changed since shares were measured: one look at the tree serves all of them."""
     admission: Admission = field(default_factory=Admission)
@@ -99,13 +99,20 @@ class Partition:
         """Changes when room is made, or work comes that others may take room from, not when ordinary work starts."""
         return self.books_version - self.tightened
 
+    def note_event(self, before: int) -> None:
+        """An event or timer is carried out. If `books_version`, which was `before`, is another one, it has changed
+        something; else all that waits, and what it may have stopped, is as it was.
+        """
+        self.news += 1
+        if self.books_version != before:
+            self.note_change()
+
     def note_change(self) -> None:
-        """An event or timer has come that is more than new work, which takes room and makes none: nothing is young."""
+        """Something is otherwise, by more than new work, which takes room and makes none: nothing is young."""
         if self.started_seq > self.changed_seq:
             self.books_version += 1  # What was may be stopped now.
             self.nodes.reserved_again |= self.nodes.spares_young
             self.nodes.spares_young.clear()
-        self.news += 1
         self.changed_seq = self.next_seq()
 
     def note_arrival(self) -> None:

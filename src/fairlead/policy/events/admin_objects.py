@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.core.acts import windows
+from fairlead.core.acts.reconfigure import budgets_changed
 from fairlead.core.books.admission import BUDGET, CLASS, QUOTA, WINDOW
 from fairlead.core.books.cluster import Cluster
 from fairlead.core.model import events
@@ -55,6 +56,8 @@ def _changed(cluster: Cluster, kind: str, name: str, change: str, who: str) -> N
     if kind == WINDOW:
         for partition in cluster.partitions.values():
             windows.look(partition)
+    elif kind == BUDGET:
+        budgets_changed(cluster)
 
 
 CLUSTER_HANDLERS: dict[type[Any], Callable[[Cluster, Any], None]] = {

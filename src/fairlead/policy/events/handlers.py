@@ -95,7 +95,6 @@ def add_asks(partition: Partition, event: events.AddAsks) -> None:
     """Each ask by itself: a bad one is refused, the others go on."""
     for spec in event.asks:
         if TAG_FOREIGN in spec.tags:
-            partition.note_change()
             _foreign(partition, spec)
         else:
             _ask(partition, spec)

@@ -150,7 +150,9 @@ def change_ask(partition: Partition, event: ChangeAsk) -> None:
             held.spec = replace(held.spec, conditions=MET)
         held.spec = replace(held.spec, resources=event.resources, time_limit_ms=event.time_limit_ms)
     elif ask is not None:
-        ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
+        if event.time_limit_ms != ask.spec.time_limit_ms:
+            ask.spec = replace(ask.spec, time_limit_ms=event.time_limit_ms)
+            partition.books_version += 1  # It may run into a window now, or no longer.
         if ask.node is None:
             resize(partition, ask, replace(ask.spec, resources=event.resources))
         windows.keep_free(partition, (ask,))

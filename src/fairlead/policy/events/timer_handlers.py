@@ -46,11 +46,6 @@ ON_DUE: dict[str, Callable[[Partition, Any], None]] = {
 }
 """What each kind calls, with the subject of the timer, which of `OF_APPLICATIONS` is the application."""
 
-NO_NEWS = (application_steps.ENDED_TIMER, APPLICATION, ATTEMPT)
-"""Kinds that say that work is over which ended before, or that something may try to have work stopped (if it does wait,
-its rule says that this is a change): for what waits or runs that is no news by itself.
-"""
-
 
 def fire_due(cluster: Cluster, now_ms: int) -> None:
     """Fire every timer that is due by `now_ms`, each at its own time, in order."""
@@ -61,11 +56,9 @@ def fire_due(cluster: Cluster, now_ms: int) -> None:
         cluster.set_time(max(timer.due_ms, cluster.now_ms))
         partition = cluster.partitions.get(timer.partition)
         if partition is not None:
-            if timer.kind in NO_NEWS:
-                partition.news += 1
-            else:
-                partition.note_change()
+            before = partition.books_version
             subject = partition.applications.get(timer.subject) if timer.kind in OF_APPLICATIONS else timer.subject
             if subject is not None and (rule := ON_DUE.get(timer.kind)):
                 rule(partition, subject)
             held.enter_freed(partition)
+            partition.note_event(before)

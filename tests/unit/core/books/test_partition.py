@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from priority_clusters import PriorityCluster
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.conditions import Conditions
-from fairlead.core.model.events import AddNode, SetPriority
-from fairlead.core.model.resources import Resources
-from fairlead.core.model.specs import NodeSpec
+from fairlead.core.model.events import (
+    AddAsks,
+    AddNode,
+    ChangeAsk,
+    Checkpoint,
+    Configure,
+    Event,
+    LabelNode,
+    MoveApplication,
+    Release,
+    RemoveBudget,
+    RemoveNode,
+    ReportImages,
+    SetBudget,
+    SetPriority,
+    SetPriorityClass,
+    SetQuota,
+    UndrainNode,
+    UpdateNode,
+)
+from fairlead.core.model.resources import Limits, Resources
+from fairlead.core.model.specs import TAG_FOREIGN, AskSpec, BudgetSpec, NodeSpec, PriorityClassSpec, QuotaSpec
+
+OTHER_WORK = AskSpec(
+    application="", key="of others", node="n1", resources=Resources({"vcore": 100}), tags={TAG_FOREIGN: "Default"}
+)
+REPORT = AddAsks((OTHER_WORK,))
 
 
 def partition(c: PriorityCluster) -> Partition:
@@ -51,9 +78,11 @@ def test_ordinary_starts_leave_the_stamp_of_room_as_it_is() -> None:
 
 
 def with_young_work() -> tuple[PriorityCluster, Partition]:
-    """`small` has started while `waits` waited."""
+    """`small` has started while `waits` and `other` waited, beside work of another scheduler."""
     c = PriorityCluster()
+    c.handle(REPORT)
     c.submit("waits", 9)
+    c.submit("other", 9)
     c.run()
     c.fill("small", 1)
     return c, partition(c)
@@ -69,6 +98,68 @@ def test_work_is_young_for_what_waited_when_it_started() -> None:
     assert part.is_young(small, waits), "new work is no news"
     assert not part.is_young(small, later), "it came when the other ran"
     c.handle(AddNode(NodeSpec(id="n2", capacity=Resources({"vcore": 1}))))
+    assert not part.is_young(small, waits)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        UpdateNode("n1", Resources({"vcore": 4000})),
+        UpdateNode("n1", Resources({"vcore": -1})),
+        LabelNode("n1"),
+        ReportImages("n1", {"image": 10**9}),
+        UndrainNode("n1"),
+        RemoveNode("unknown"),
+        Release("unknown", "unknown"),
+        Release("", "unknown"),
+        SetPriority("waits", "waits", 0),
+        SetPriority("small", "small", 9),
+        ChangeAsk("waits", "waits", Resources({"vcore": 9000})),
+        MoveApplication("waits", "root.a"),
+        Checkpoint("small", "small"),
+        RemoveBudget("unknown"),
+        SetQuota(QuotaSpec(name="wide", queue="root", resources=Limits({"vcore": 10**9}))),
+        SetPriorityClass(PriorityClassSpec(name="unused", value=7)),
+        REPORT,
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_lets_nothing_have_work_stopped_leaves_the_young_spared(event: Event) -> None:
+    """What is refused, reported as it was, or counts for what comes later."""
+    c, part = with_young_work()
+    waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
+    c.handle(event)
+    assert part.is_young(small, waits)
+
+
+def test_the_same_queue_file_leaves_the_young_spared() -> None:
+    """Another one does not."""
+    c, part = with_young_work()
+    waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
+    c.handle(Configure(replace(c.spec, checksum="of a comment")))
+    assert part.is_young(small, waits)
+    root = replace(part.spec.root, max_applications=7)
+    c.handle(Configure(replace(c.spec, partitions=(replace(part.spec, root=root),))))
+    assert not part.is_young(small, waits)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SetPriority("waits", "waits", 1),
+        Release("other", "other"),
+        ChangeAsk("waits", "waits", Resources({"vcore": 8000})),
+        ChangeAsk("waits", "waits", Resources({"vcore": 9000}), 60_000),
+        SetBudget(BudgetSpec(name="new", min_available=1)),
+        AddAsks((replace(OTHER_WORK, resources=Resources({"vcore": 200})),)),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_changes_something_ends_that(event: Event) -> None:
+    """Something may be stopped for what waits that could not be before, or another one has its turn."""
+    c, part = with_young_work()
+    waits, small = (part.applications[name].asks[name] for name in ("waits", "small"))
+    c.handle(event)
     assert not part.is_young(small, waits)
 
 

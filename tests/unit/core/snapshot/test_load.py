@@ -81,9 +81,10 @@ def test_a_state_of_version_2_is_read() -> None:
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_a_state_of_an_older_version_is_read(version: int) -> None:
-    """It was written by the same course of events, and says also what can be added up (3), or counted from 0 again."""
+    """It was written by the same course of events, and says also what can be added up (3), or counted from 0 again.
+    Nodes had their numbers behind those of the changes that they are."""
     text = (Path(__file__).parent / "data" / f"version-{version}.json").read_text()
-    assert Scheduler.load(json.loads(text)).dump() == _busy().dump()
+    assert _without(Scheduler.load(json.loads(text)).dump(), "seq") == _without(_busy().dump(), "seq")
 
 
 def _without(state: Any, *numbers: str) -> Any:
