@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.core.acts import nominate, reserve_node, room_changes
 from fairlead.core.books.queue_reservations import Reservation
+from fairlead.core.books.user_limits import same_limit
 from fairlead.core.model.decisions import ReservationSwitched
 
 if TYPE_CHECKING:
@@ -72,11 +73,14 @@ def watch(partition: Partition, ask: Ask) -> None:
 
 def watch_all(partition: Partition) -> None:
     """The file has changed: reservations by waiting end where there is no bound now; where there is one, it counts.
-    What waits for a limit may have it again at once, for a limit that holds now.
+    What waits for a limit that is another one now may have its turn again at once, for one that holds. Call this when
+    the limits are those of the file.
     """
     for ask, reservation in list(partition.reserving.every()):
-        if reservation.limit is not None:
-            end(partition, ask, why="the limits may be others now")
+        if (limit := reservation.limit) is not None:
+            reservation.limit = same_limit(partition.trackers, ask.app, limit)
+        if limit is not None and reservation.limit is None:
+            end(partition, ask, why="the limits are others now")
         elif reservation.by_itself and not ask.app.queue.properties.wait_max_ms:
             end(partition, ask, why="its queue has no wait.max any more")
     for leaf in list(partition.reserving.bounded):

@@ -205,6 +205,14 @@ class Trackers:
                 del self.ceilings[ceiling.key]
 
 
+def same_limit(trackers: Trackers, app: Application, known: Ceiling) -> Ceiling | None:
+    """The ceiling over this application that says the same as one of trackers that were before; None: there is none."""
+    now = trackers.ceilings.get(known.key)
+    if now is None or now not in app.ceilings:
+        return None
+    return now if (now.max, now.max_applications) == (known.max, known.max_applications) else None
+
+
 def groups_of(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     """The groups that count for a user: those given, else one with the user's own name."""
     return groups or (user,)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from priority_clusters import PriorityCluster
 
 from fairlead.core.acts import reserve_node
@@ -9,7 +12,9 @@ from fairlead.core.acts.reserve_turn import TIMER, begin, end, on_timer, reorder
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.decisions import ReservationSwitched
-from fairlead.core.model.specs import QueueSpec
+from fairlead.core.model.events import Configure
+from fairlead.core.model.resources import Limits
+from fairlead.core.model.specs import LimitSpec, QueueSpec
 
 HOUR_MS = 3_600_000
 
@@ -94,3 +99,34 @@ def test_a_timer_of_a_queue_that_is_gone_does_nothing() -> None:
     _, part, _, _ = waiting()
     on_timer(part, "root.gone")
     assert not part.reserving.overdue
+
+
+@pytest.mark.parametrize(
+    ("limits", "switched"),
+    [
+        ((LimitSpec(users=("ann",), max_resources=Limits({"vcore": 2000})),), []),
+        ((LimitSpec(users=("ann",), max_resources=Limits({"vcore": 3000})),), [False, True]),
+        ((LimitSpec(users=("ann",), max_resources=Limits({"vcore": 2000}), max_applications=9),), [False, True]),
+        ((), [False, True, False]),
+    ],
+)
+def test_a_turn_that_waits_for_a_limit_is_kept_through_a_reload_that_leaves_this_as_it_is(
+    limits: tuple[LimitSpec, ...], switched: list[bool]
+) -> None:
+    """Whatever else is in the file. For another limit it is given anew, if that is in its way, or it starts."""
+    of_ann = LimitSpec(users=("ann",), max_resources=Limits({"vcore": 2000}))
+    a = QueueSpec(name="a", properties={"wait.max": "10s"})
+    c = PriorityCluster(a, QueueSpec(name="b"), rule="guarantee", limits=(of_ann,))
+    c.fill("runs", 2, user="ann")
+    c.submit("waits", 2, user="ann")
+    c.run(11_000)
+    reserving = c.s.cluster.partitions["default"].reserving
+    assert [(ask.key, kept.limit is not None) for ask, kept in reserving.every()] == [("waits", True)]
+    part = c.spec.partitions[0]
+    limits += (LimitSpec(users=("bob",), max_resources=Limits({"vcore": 1000})),)
+    root = replace(part.root, queues=(*part.root.queues, QueueSpec(name="new")), limits=limits)
+    before = len(c.decided)
+    c.handle(Configure(replace(c.spec, partitions=(replace(part, root=root),))))
+    c.run()
+    assert [d.on for d in c.decided[before:] if isinstance(d, ReservationSwitched)] == switched
+    assert all(kept.limit in ask.app.ceilings for ask, kept in reserving.every())
