@@ -98,8 +98,13 @@ def binding(act: Bind) -> dict[str, Any]:
 
 
 def that_pod(pod: ObjectName) -> dict[str, Any]:
-    """The very pod that is meant, with when it was first seen: what we write ourselves gives it another version."""
-    return {"uid": pod.uid, **({"annotations": {identity.ARRIVAL: pod.arrival}} if pod.arrival else {})}
+    """The very pod that is meant, with what is to be known of it after a restart: when it was first seen (what we write
+    ourselves gives it another version), and that its gang was given up.
+    """
+    notes = {identity.ARRIVAL: pod.arrival} if pod.arrival else {}
+    if pod.gang_given_up:
+        notes[identity.GANG_GIVEN_UP] = pod.uid
+    return {"uid": pod.uid, **({"annotations": notes} if notes else {})}
 
 
 def suspension(act: Suspend) -> dict[str, Any]:

@@ -201,10 +201,11 @@ class Orders:
         if decision.state == "Failing" or (
             decision.state == "Resuming" and decision.id in self._informer.gangs.declared
         ):
-            self._informer.gangs.give_up(decision.id, failed=decision.cause == TIMED_OUT)
+            fails = decision.state == "Failing"
+            self._informer.gangs.give_up(decision.id, failed=fails and decision.cause == TIMED_OUT)
             self._informer.placeholders.drop(self._informer.gangs.declared.get(decision.id))
             self._end_placeholders(decision.id)
-            if decision.state == "Failing":
+            if fails:
                 # From now on: as its placeholders go one by one, no member may take the room of one.
                 self._refuse(decision.id, _why_failed(decision))
             else:

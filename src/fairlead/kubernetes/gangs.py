@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from fairlead.core.acts.gangs import DEFAULT_TIMEOUT_MS
@@ -233,6 +233,12 @@ class Gangs:
         """Whether a gang that had to be whole was not to be had in its time."""
         found = self.declared.get(application)
         return found is not None and found.failed
+
+    def noted(self, member: KnownPod) -> None:
+        """A pod bears what a scheduler that begins later has to know of its gang; that of failed ones is told apart."""
+        found = self.declared.get(member.application)
+        if found is not None and found.given_up and not found.failed:
+            member.name = replace(member.name, gang_given_up=True)
 
     def is_late(self, placeholder: KnownPod) -> bool:
         """Whether a placeholder comes too late: it was on its way while its gang was given up."""

@@ -28,7 +28,7 @@ from fairlead.kubernetes.pod_store import Books, KnownPod, News, PodStore
 from fairlead.kubernetes.reflector import Change, Changed, Deleted
 from fairlead.kubernetes.storage import Storage
 from fairlead.kubernetes.translate import identity
-from fairlead.kubernetes.translate.pods import Standing, application_of, gang_failure, how_ended, standing
+from fairlead.kubernetes.translate.pods import Standing, application_of, how_ended, standing
 from fairlead.kubernetes.volume_binder import VolumeBinder
 
 log = logging.getLogger("fairlead.kubernetes")
@@ -179,7 +179,7 @@ class Informer:
             return
         if known.application not in self.specs:
             yield from self._declare(known, pod)
-        yield from self.placeholders.failed_before(known, gang_failure(pod))
+        yield from self.placeholders.decided_before(known, pod)
         if known.books is Books.OUT:
             if self.may_enter(known):
                 yield from self.enter(known)

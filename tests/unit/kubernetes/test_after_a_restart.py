@@ -10,6 +10,8 @@ from fairlead.config import load_text
 from fairlead.core.model.specs import TAG_GANG_COMES_AGAIN
 from fairlead.kubernetes.acts import Bind, CreatePlaceholder, DeletePod, EvictPod, Explain
 from fairlead.kubernetes.bodies import unscheduled
+from fairlead.kubernetes.explainer import Explainer
+from fairlead.kubernetes.kinds import PODS
 from fairlead.kubernetes.translate import identity
 
 GANG = '[{"name": "w", "minMember": 2, "minResource": {"cpu": "2"}}]'
@@ -110,6 +112,71 @@ def test_a_gang_that_had_to_be_whole_and_has_failed_is_not_tried_again(said: str
         cluster.gone(name)
     cluster.restarted()
     member(cluster, "m0", style="Hard")
+    assert len([act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]) == 2
+
+
+def given_up(told: str = "") -> Cluster:
+    """A soft gang with room for one of its two, of which the time is over; its members wait for nodes that are full.
+    The API server has heard what was said of the one that is `told`, or of both.
+    """
+    cluster = gang(1)
+    cluster.full_node("n2", "2")
+    cluster.now = 16 * 60_000
+    for act in cluster.acts():
+        if isinstance(act, DeletePod):
+            cluster.pod("taken", "2", node="n0")
+            cluster.gone(act.pod.name)
+    assert binds(cluster.acts()) == {}
+    say: list[Explain] = []
+    explainer = Explainer(cluster.driver, lambda act: say.append(act) if isinstance(act, Explain) else None)
+    for second in range(3):
+        explainer.go_on(cluster.now + second * 1000)
+    for act in [each for each in say if each.pod.name in (told or each.pod.name)]:
+        body, pod = unscheduled(act, ""), cluster.things["pods", act.pod.name]
+        pod["status"] = body["status"]
+        pod["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+    return cluster
+
+
+@pytest.mark.parametrize("told", ["m0", "m1", ""])
+def test_a_soft_gang_that_was_given_up_is_not_waited_for_again(told: str) -> None:
+    """It was, if nothing of it ran: its members had to wait for room for all of them, another quarter of an hour."""
+    cluster = given_up(told)
+    cluster.restarted(QUEUES)
+    assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    cluster.gone("taken")
+    assert len(binds(cluster.acts())) == 1
+
+
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_a_placeholder_that_is_still_there_when_its_gang_was_given_up_goes(comes_first: bool) -> None:
+    """The scheduler ended before it said so. It may be heard of before the member which says that."""
+    cluster = given_up("m0" if comes_first else "")
+    if comes_first:
+        last = cluster.things.pop(("pods", "m0"))
+        cluster.things["pods", "m0"] = last
+        last["metadata"]["annotations"][identity.ARRIVAL] = "999"
+    cluster.gone("taken")
+    for name, node in (("tg-job-w-0", "n0"), ("tg-job-w-1", "")):
+        notes = {identity.TASK_GROUP_NAME: "w", identity.PLACEHOLDER: "true"}
+        cluster.pod(name, "2", node=node, labels={"applicationId": "job", "queue": "root.a"}, annotations=notes)
+    cluster.restarted(QUEUES)
+    gone = {act.pod.name for act in cluster.acts() if isinstance(act, DeletePod)}
+    assert sorted(gone) == ["tg-job-w-0", "tg-job-w-1"]
+    assert cluster.used("n0") == 2000
+    for name in sorted(gone):
+        cluster.gone(name)
+    assert len(binds(cluster.acts())) == 1
+
+
+def test_pods_made_from_those_of_a_gang_that_was_given_up_are_a_gang() -> None:
+    """With all that was written on them, but another identity."""
+    cluster = given_up()
+    manifest = cluster.things["pods", "m0"]
+    for name in ("m0", "m1"):
+        cluster.gone(name)
+    manifest["metadata"]["uid"], manifest["status"] = "another", {}
+    cluster.put(PODS, manifest)
     assert len([act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]) == 2
 
 

@@ -158,9 +158,9 @@ def gathers(driver: Driver) -> bool:
 
 
 def tried_anew(driver: Driver) -> bool:
-    """Whether a gang had begun or was given up (`Soft`), and nothing of it runs: a restart has it waited for again."""
+    """Whether a gang had begun, and nothing of it runs: a restart has it waited for again."""
     gangs, members = driver.informer.gangs.declared, driver.informer.pod_store.members
-    begun = [name for name, gang in gangs.items() if gang.gang.groups and gang.begun and not gang.failed]
+    begun = [name for name, gang in gangs.items() if gang.gang.groups and gang.begun and not gang.given_up]
     return any(not any(pod.bound and not pod.spec.placeholder for pod in members(name)) for name in begun)
 
 

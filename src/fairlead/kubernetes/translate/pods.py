@@ -288,6 +288,11 @@ def gang_failure(pod: Pod) -> str:
     return next(filter(None, said), "")
 
 
+def gang_was_given_up(pod: Pod) -> bool:
+    """Whether a scheduler said that the gang of this very pod was given up, and its pods are plain ones."""
+    return (pod.metadata.annotations or {}).get(identity.GANG_GIVEN_UP, "") == (pod.metadata.uid or "?")
+
+
 def seconds(stamp: str | None) -> int | None:
     """An instant of the API as whole seconds since 1970; None when there is none or it cannot be read."""
     if not stamp:
