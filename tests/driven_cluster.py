@@ -44,6 +44,7 @@ class Cluster:
 
     def node(self, name: str, cpu: str = "4", **more: Any) -> None:
         room = {"cpu": cpu, "pods": "110"}
+        more["labels"] = {"kubernetes.io/hostname": name, **more.get("labels", {})}
         self.put(NODES, {"metadata": {"name": name, "uid": f"u-{name}", **more}, "status": {"allocatable": room}})
 
     def full_node(self, name: str, cpu: str) -> None:

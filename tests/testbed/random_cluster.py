@@ -70,6 +70,8 @@ class RandomCluster:
             ZONE: self._of("ab"),
         }
         labels = {key: value for key, value in drawn.items() if self._is(0.8)}
+        if self._is(0.9):
+            labels["kubernetes.io/hostname"] = name
         room = {"cpu": self._of(["2", "4"]), "memory": self._of(["2Gi", "4Gi"]), "pods": self._of(["3", "6", "20"])}
         if self._is(0.5):
             room |= {"example.com/gpu": self._of("12"), "ephemeral-storage": "10Gi", "hugepages-2Mi": "64Mi"}
@@ -77,7 +79,7 @@ class RandomCluster:
         if self._is(0.1):
             spec["unschedulable"] = True
         return {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+            "metadata": {"name": name, "labels": labels},
             "spec": {**spec, "taints": list({(t["key"], t["effect"]): t for t in spec["taints"]}.values())},
             "status": {"allocatable": room, "capacity": room},
         }

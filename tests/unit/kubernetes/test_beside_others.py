@@ -259,6 +259,39 @@ def test_a_spread_without_a_condition_counts_nothing() -> None:
     assert len(binds(cluster.acts())) == 3
 
 
+def bare_node(cluster: Cluster, labels: dict[str, str]) -> None:
+    cluster.put(
+        NODES, {"metadata": {"name": "n1", "labels": labels}, "status": {"allocatable": {"cpu": "9", "pods": "9"}}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "suits"),
+    [
+        ({"nodeSelector": {"kubernetes.io/hostname": "n1"}}, False),
+        ({"topologySpreadConstraints": [
+            {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "labelSelector": {"matchLabels": WEB}}
+        ]}, False),
+        (affinity("podAffinity"), False),
+        (affinity("podAntiAffinity"), True),
+        ({}, True),
+    ],
+    ids=["selects", "spread", "near", "apart", "any"],
+)  # fmt: skip
+def test_a_node_without_its_hostname_label_suits_what_kube_scheduler_has_there(
+    spec: dict[str, Any], suits: bool
+) -> None:
+    """It counted as one that has its name there: pods ran on it that kube-scheduler keeps away, and the other way."""
+    cluster = Cluster()
+    bare_node(cluster, {"zone": "a"})
+    cluster.pod("web", node="n1", labels=WEB)
+    cluster.pod("p", labels=WEB, spec=spec)
+    assert binds(cluster.acts()) == ({"p": "n1"} if suits else {})
+    if spec and not suits:
+        bare_node(cluster, {"kubernetes.io/hostname": "n1"})
+        assert binds(cluster.acts()) == {"p": "n1"}
+
+
 @pytest.mark.parametrize("scheduler", ["fairlead", "other"])
 def test_a_pod_that_is_being_deleted_counts_for_no_spread(scheduler: str) -> None:
     """As in kube-scheduler: what takes its place need not wait for it. It counts for anti-affinity until it is gone."""

@@ -80,7 +80,8 @@ class Node:
     def describe(self, attributes: dict[str, str], taints: tuple[Taint, ...]) -> None:
         """Replace what the node says about itself (its table has to know: `NodeTable.describe`)."""
         self.spec = replace(self.spec, attributes=attributes, taints=taints)
-        self.labels = {HOSTNAME: self.id, **attributes, NODE_NAME: self.id}
+        own = {} if NODE_NAME in attributes else {HOSTNAME: self.id}
+        self.labels = {**own, **attributes, NODE_NAME: self.id}
         self.keeps_away = any(keeps_away(taint) for taint in taints)
 
     def set_capacity(self, capacity: Resources) -> None:

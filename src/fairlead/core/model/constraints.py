@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HOSTNAME = "kubernetes.io/hostname"
-"""Every node has this attribute: its id, unless it was registered with another name here, as in some clusters."""
+"""Every node has this attribute: its id, unless it was registered with another name here; but one that was registered
+with its `NODE_NAME`, as those of a cluster are, has what labels it has, and where this is none of them, not this one.
+"""
 NODE_NAME = "metadata.name"
 """Every node has this attribute, named as Kubernetes names the field: its id, whatever else it says by that name."""
 CORDONED = "node.kubernetes.io/unschedulable"

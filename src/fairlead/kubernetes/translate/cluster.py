@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.core.model.constraints import CORDONED, HOSTNAME, IN, NO_SCHEDULE, NODE_NAME, Requirement, Taint
+from fairlead.core.model.constraints import CORDONED, IN, NO_SCHEDULE, NODE_NAME, Requirement, Taint
 from fairlead.core.model.properties import parse_duration_ms
 from fairlead.core.model.specs import DEFAULT_PARTITION, BudgetSpec, NodeSpec, PriorityClassSpec
 from fairlead.kubernetes.node_objects import NodeWithImages
@@ -38,7 +38,7 @@ def node_of(node: Node, partition: str = DEFAULT_PARTITION, marks: Mapping[str, 
     return NodeSpec(
         id=name,
         capacity=resources(status.allocatable or status.capacity),
-        attributes={HOSTNAME: name, **own, CLUSTER: "", NODE_NAME: name},
+        attributes={**own, CLUSTER: "", NODE_NAME: name},
         partition=partition,
         schedulable=not node.metadata.deletion_timestamp,
         taints=tuple(taints),
