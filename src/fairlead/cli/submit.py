@@ -179,17 +179,17 @@ def as_failure_of(jobs: list[Described], refused: Refused, taken: Sequence[str])
     else:
         text, job = refused.message.removeprefix(f"{refused.field}: "), jobs[int(match[1])]
         option = jobfields.option_of(match[2]) if job.where == _TYPED else match[2]
-        place = _place_of_after(job, text) if match[2] == "after" else job.places.get(option, "")
+        place = _place_of_after(job, refused) if match[2] == "after" else job.places.get(option, "")
         where = [place if job.where == _TYPED and match[2] else job.where, option]
         message = ": ".join([*filter(None, where), text])
     return Failure(message + _taken_before(taken), REFUSED, refused.details)
 
 
-def _place_of_after(job: Described, said: str) -> str:
-    """Where the script names the job to wait for of which something is said; empty: what is typed does."""
+def _place_of_after(job: Described, refused: Refused) -> str:
+    """Where the script says what is refused of what the job waits for; empty: it was typed."""
     flags = {awaited: jobfields.flag_of(name) for name, awaited in jobfields.AFTER.items()}
-    named = (each["awaited"] for each in job.body.get("after", ()) if f" {each['key']!r} " in said)
-    return next((job.places[flags[each]] for each in named if flags[each] in job.places), "")
+    said = (flags.get(each.get("awaited", ""), "") for each in refused.problem.details)
+    return next((job.places[flag] for flag in said if flag in job.places), "")
 
 
 # -- files of jobs ----------------------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def _conditions(jobs: Jobs, turn: Turn, rights: Rights, job: Job, wanted: Change
     if wanted.after is not None:
         meant = replace(job.spec, after=wanted.after)
         if wrong := dependencies.unknown(jobs, rights, meant):
-            raise Refusal("invalid", wrong, field="after")
+            raise wrong.refusal("after")
         after = part_of(meant, job.key).after
         if way := dependencies.circle(jobs, turn.scheduler, job.key, after):
             said = f"nothing in a circle ever runs, and this would be one: {' waits for '.join(way)}"

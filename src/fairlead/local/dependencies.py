@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.core.model import events
 from fairlead.core.model.conditions import Conditions, Dependency, Outcome
@@ -19,6 +19,7 @@ from fairlead.local.job_names import job_of
 from fairlead.local.job_states import State
 from fairlead.local.selection import part_of_slurm
 from fairlead.policy.events.held import following
+from fairlead.runtime import Refusal
 from fairlead.wire.arrays import SAME_INDEX, parse_indices, split
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 BY_ITSELF = "the service"
 """Who cancels what can never run."""
+NO_ARRAY = "names the part of the same index, and this is no array; name one part"
 
 
 def held_asks(scheduler: Scheduler) -> HeldAsks:
@@ -89,21 +91,34 @@ def _became_of(jobs: Jobs, key: str) -> tuple[Outcome, str] | None:
     return None if outcome is None else (outcome, how_it_ended(jobs, key))
 
 
-def wrong_after(jobs: Jobs, rights: Rights, specs: Sequence[JobSpec], index: int) -> str:
-    """Why one of these jobs cannot wait for what it names, as a sentence; empty: it can."""
+class WrongAfter(NamedTuple):
+    """What a job cannot wait for, and why."""
+
+    what: Dependency
+    why: str
+    """A sentence."""
+
+    def refusal(self, field: str) -> Refusal:
+        """What the caller is told; `field`: where in the request the job says for what it waits."""
+        about = {"field": field, "key": self.what.application, "awaited": self.what.awaited.value}
+        return Refusal("invalid", self.why, field=field, details=[about | {"message": self.why}])
+
+
+def wrong_after(jobs: Jobs, rights: Rights, specs: Sequence[JobSpec], index: int) -> WrongAfter | None:
+    """What one of these jobs cannot wait for; None: it can wait for all that it names."""
     spec = specs[index]
     if not spec.after:
-        return ""
+        return None
     within = replace(spec, after=tuple(each for each in spec.after if not each.application.startswith("#")))
     return unknown(jobs, rights, within) or unlike(specs, index)
 
 
-def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
-    """What is wrong with what a job is to wait for: what is there no more, or not for the caller; else nothing."""
+def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> WrongAfter | None:
+    """What a job is to wait for and is there no more, or not for the caller; None: all is."""
     for each in spec.after:
         name, of_same_index, _ = each.application.partition(SAME_INDEX)
         if of_same_index and spec.array is None:
-            return f"{each.application} names the part of the same index, and this is no array; name one part"
+            return WrongAfter(each, f"{each.application} {NO_ARRAY}")
         keys = [each.application]
         if of_same_index:
             indices = parse_indices(spec.array.indices) if spec.index is None and spec.array else (spec.index,)
@@ -111,12 +126,13 @@ def unknown(jobs: Jobs, rights: Rights, spec: JobSpec) -> str:
         for key in keys:
             found = jobs.of(key)
             if not found or not rights.may_act(found[0]):
-                return f"there is no job {key!r} to wait for{part_of_slurm(key)}; `fairlead ls --all` shows yours"
-    return ""
+                why = f"there is no job {key!r} to wait for{part_of_slurm(key)}; `fairlead ls --all` shows yours"
+                return WrongAfter(each, why)
+    return None
 
 
-def unlike(specs: Sequence[JobSpec], number: int) -> str:
-    """What is wrong with what this job waits for of those that come in with it (`#0`, `#0.2`, `#0.%a`), or nothing."""
+def unlike(specs: Sequence[JobSpec], number: int) -> WrongAfter | None:
+    """What this job cannot wait for of those that come in with it (`#0`, `#0.2`, `#0.%a`); None: there is nothing."""
     mine = specs[number]
     for each in mine.after:
         if not each.application.startswith("#"):
@@ -124,14 +140,14 @@ def unlike(specs: Sequence[JobSpec], number: int) -> str:
         name, part = split(each.application)
         at = int(name[1:]) if name[1:].isdecimal() else number
         if at >= number:
-            return f"{name} names no job that comes before this one in the same request"
+            return WrongAfter(each, f"{name} names no job that comes before this one in the same request")
         has = parse_indices(array.indices) if (array := specs[at].array) else ()
         if part == SAME_INDEX and mine.array is None:
-            return f"{each.application} names the part of the same index, and this is no array; name one part"
+            return WrongAfter(each, f"{each.application} {NO_ARRAY}")
         wants = parse_indices(mine.array.indices if mine.array and part == SAME_INDEX else part) if part else ()
         if not set(wants) <= set(has):
-            return f"{each.application} names a part that {name} does not have"
-    return ""
+            return WrongAfter(each, f"{each.application} names a part that {name} does not have")
+    return None
 
 
 def with_keys(spec: JobSpec, keys: Sequence[str]) -> JobSpec:

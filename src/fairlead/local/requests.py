@@ -161,7 +161,7 @@ class Intake:
         self._placings = placing.plan(turn.scheduler, self._specs, rights)
         for index in range(len(self._specs)):
             if wrong := dependencies.wrong_after(jobs, rights, self._specs, index):
-                raise Refusal("invalid", wrong, field=f"jobs[{index}].after")
+                raise wrong.refusal(f"jobs[{index}].after")
         denied = [i for i, each in enumerate(self._placings) if each.denial is not None]
         if denied and not self._keys:
             return Submitted(*self._refuse(jobs, turn, denied))

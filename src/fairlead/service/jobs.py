@@ -63,8 +63,12 @@ async def submit_jobs(
         _require_kinds(place, [[each.to for each in draft.notify] for draft in body.jobs])
         home = accounts.by_uid(caller.uid).home
         specs, awaited = [], 0
-        for draft in body.jobs:
-            specs.append(spec_of(draft, caller, home))
+        for index, draft in enumerate(body.jobs):
+            try:
+                specs.append(spec_of(draft, caller, home))
+            except Refusal as refused:
+                refused.field = f"jobs[{index}].{refused.field}"
+                raise
             awaited += len(specs[-1].after)
             if awaited > MOST_AWAITED_IN_ALL:
                 said = f"the jobs of one request wait for at most {MOST_AWAITED_IN_ALL} others; send several requests"
@@ -73,8 +77,7 @@ async def submit_jobs(
         body.jobs.clear()  # Or the loop would clear thousands of them away in one piece.
         return requests.Intake(caller, specs, idempotency_key or "", digest, place.users)
 
-    keys = await _taken_in(place, await run_in_threadpool(prepare))
-    if len(keys) <= A_TURN:
+    if len(keys := await _taken_in(place, await run_in_threadpool(prepare))) <= A_TURN:
         return wire.JobList(jobs=await _submitted_jobs(place, keys))
     # Some at a time, as they were entered: others have their turns meanwhile.
     turns = [keys[begin : begin + A_TURN] for begin in range(0, len(keys), A_TURN)]
@@ -195,10 +198,8 @@ def dependencies_of(drafts: Sequence[wire.Dependency]) -> tuple[Dependency, ...]
     for each in drafts:
         keys = _single(each.key)
         if len(found) + len(keys) > MOST_AWAITED:
-            said = (
-                f"a job waits for at most {MOST_AWAITED} others, not {len(found) + len(keys)}; wait for a whole array"
-            )
-            raise Refusal("invalid", said, field="after")
+            many = f"a job waits for at most {MOST_AWAITED} others, not {len(found) + len(keys)}"
+            raise Refusal("invalid", f"{many}; wait for a whole array", field="after")
         found += [Dependency(application=key, awaited=Awaited(each.awaited)) for key in keys]
     return tuple(dict.fromkeys(found))
 

@@ -147,7 +147,7 @@ class MachineMoment:
         if (denial := placed.denial) is not None:
             raise Refusal("forbidden" if denial.code == placing.SUBMIT_DENIED else "invalid", denial.sentence)
         if wrong := dependencies.wrong_after(self._jobs, self._rights, [spec], 0):
-            raise Refusal("invalid", wrong, field="submit.after")
+            raise wrong.refusal("submit.after")
         requests.require_count(self._jobs, self.scheduler.cluster.partitions[self.partition], self.caller.uid, [placed])
         job = placed.job(DRAFT)
         asks = [requests.ask_of(each, dependencies.conditions_of(self._jobs, each)) for each in all_of(job)]

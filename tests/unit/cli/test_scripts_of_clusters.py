@@ -25,14 +25,20 @@ def write(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "key", "place"),
-    [((), "999", "job.sh:3: "), ((), "998", "job.sh:2: "), (("--after-any", "997"), "997", "")],
+    [
+        ((), ("999", "ok"), "job.sh:3: "),
+        ((), ("998", "any"), "job.sh:2: "),
+        (("--after-any", "997"), ("997", "any"), ""),
+    ],
 )
 def test_a_job_to_wait_for_that_is_not_there_is_named_with_its_line(
-    taking: Any, refuse: Any, run: Run, typed: tuple[str, ...], key: str, place: str
+    taking: Any, refuse: Any, run: Run, typed: tuple[str, ...], key: tuple[str, str], place: str
 ) -> None:
-    """The service alone knows which there are; other lines that are refused had their place."""
-    said = f"there is no job '{key}' to wait for; `fairlead ls --all` shows yours"
-    taking.on("POST", "/jobs", lambda _: refuse(422, f"jobs[0].after: {said}", field="jobs[0].after"))
+    """The service alone knows which there are, and says of which it speaks; the words of its sentence do not matter."""
+    about = {"field": "jobs[0].after", "key": key[0], "awaited": key[1], "message": "cannot be waited for"}
+    refused = refuse(422, "cannot be waited for", field="jobs[0].after", details=[about])
+    taking.on("POST", "/jobs", lambda _: refused)
+    said = "cannot be waited for"
     write("#!/bin/sh\n#SBATCH -d afterany:998\n#SBATCH -d afterok:12,afterok:999\n")
     result = run("submit", *typed, "job.sh")
     assert (result.exit_code, result.stderr) == (4, f"fairlead: {place}{said}\n")

@@ -171,7 +171,8 @@ def test_others_jobs_are_not_there_for_who_may_not_see_them(service: Service) ->
     spec = JobSpec(key="", user="carl", uid=1002, command=("true",), queue="", after=after(first))
 
     def wrong(turn: Turn) -> str:
-        return dependencies.unknown(service.place.jobs, Rights(carl, turn.scheduler), spec)
+        found = dependencies.unknown(service.place.jobs, Rights(carl, turn.scheduler), spec)
+        return found.why if found is not None else ""
 
     assert "there is no job '1'" in service.do(wrong)
 

@@ -39,6 +39,13 @@ def test_a_job_waits_for_those_that_came_before_it(served: Served) -> None:
     assert served.wait(third)["state"] == "succeeded"
 
 
+@pytest.mark.parametrize("keys", [("12.9-5",), ("12.1-900", "13.1-900")])
+def test_what_no_job_could_wait_for_is_refused_with_the_job_that_does(served: Served, keys: tuple[str, ...]) -> None:
+    """Of several in one request nobody could tell which it was."""
+    answer = send(served, JOB, after(*keys))
+    assert (answer.status, answer.error["field"]) == (422, "jobs[1].after")
+
+
 @pytest.mark.parametrize(
     ("jobs", "said"),
     [
@@ -59,7 +66,10 @@ def test_nothing_is_taken_in_where_one_names_what_is_not_there(
     answer = send(served, *jobs)
     assert answer.status == 422
     assert said in answer.error["detail"]
-    assert answer.error["field"].endswith(".after")
+    (number,) = [index for index, job in enumerate(jobs) if "after" in job]
+    assert answer.error["field"] == f"jobs[{number}].after"
+    (what,) = answer.error["details"]
+    assert [{"key": what["key"], "awaited": what["awaited"]}] == jobs[number]["after"]
     assert served.call("GET", "/api/v1/jobs?limit=1").json["total"] == before
 
 
