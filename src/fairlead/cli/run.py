@@ -19,7 +19,7 @@ from fairlead.cli.environment import environment_options
 from fairlead.cli.follow import wait_for
 from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
 from fairlead.cli.submit import Described, command_argument, described_by, send
-from fairlead.cli.submitted import say_what_cannot_start, say_what_never_comes
+from fairlead.cli.submitted import say_what_cannot_start, say_when_signals_come
 from fairlead.cli.terminal import detach_option, keys_of, stay
 from fairlead.client.sync import Client
 
@@ -71,7 +71,7 @@ def run(client: Client, pty: bool, detach_keys: str, singleton: bool, ignore_dir
             job.body.update(stdin=path, retry={"limit": 0})
         [row] = send(client, [job])
         say_what_cannot_start([row])
-        say_what_never_comes([job], [row])
+        say_when_signals_come([job], [row])
         if sys.stderr.isatty():
             complain(f"job {row.key}" + (f"; {detach_keys} leaves its terminal" if pty else ""))
         return stay(client, row.key, keys) if pty else wait_for(client, [row.key], copy=True, output="text")

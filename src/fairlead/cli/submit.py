@@ -24,7 +24,7 @@ from fairlead.cli.environment import environment_options
 from fairlead.cli.jobfields import NAMES, described
 from fairlead.cli.jobyaml import TOO_DEEP, load_yaml
 from fairlead.cli.singleton import NAME, behind_its_like, singleton_option
-from fairlead.cli.submitted import say_what_cannot_start, say_what_never_comes, say_where
+from fairlead.cli.submitted import say_what_cannot_start, say_when_signals_come, say_where
 from fairlead.cli.surroundings import as_here
 from fairlead.client.errors import ClientError, Misconfigured, Refused
 from fairlead.client.http import encoded
@@ -285,7 +285,7 @@ def submit(
     told = not quiet and output == "text"
     if told:
         say_what_cannot_start(rows)
-        say_what_never_comes(jobs, rows)
+        say_when_signals_come(jobs, rows)
     if not wait and not render.write_value(rows, output) and not quiet:
         print("\n".join(keys), flush=True)
         say_where(jobs, rows)

@@ -31,16 +31,32 @@ def say_where(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
             complain(f"{first}{more} is in {queue}")
 
 
-def say_what_never_comes(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
-    """On standard error, the first job that wants a signal before a time limit that neither it nor its queue has."""
-    found = [row.key for job, row in zip(jobs, rows, strict=False) if _wants_signal(job) and row.time_limit_ms is None]
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        complain(f"{found[0]}{more} has no time limit, so the signal before that never comes; say --time-limit as well")
+def say_when_signals_come(jobs: Sequence[Described], rows: Sequence[SubmittedJob]) -> None:
+    """On standard error, the first job that wants a signal before a time limit that neither it nor its queue has, and
+    the first that gets it as soon as it begins.
+    """
+    wanted = [(row, job.body["limit_signal"]) for job, row in zip(jobs, rows, strict=False) if _wants_signal(job)]
+    if found := [row.key for row, _ in wanted if row.time_limit_ms is None]:
+        never = "has no time limit, so the signal before that never comes; say --time-limit as well"
+        complain(f"{found[0]}{_more(found)} {never}")
+    limited = [(row.key, row.time_limit_ms, _before_ms(text)) for row, text in wanted if row.time_limit_ms is not None]
+    if found := [key for key, limit_ms, before_ms in limited if before_ms > limit_ms]:
+        short = "gets its signal as it begins: its time limit is shorter than the time before"
+        complain(f"{found[0]}{_more(found)} {short}")
 
 
 def _wants_signal(job: Described) -> bool:
     return bool(job.body.get("limit_signal"))
+
+
+def _before_ms(limit_signal: str) -> int:
+    from fairlead.wire import limit_signals
+
+    return 1000 * limit_signals.parse(limit_signal).before_s
+
+
+def _more(found: Sequence[str]) -> str:
+    return f" (and {len(found) - 1} more)" if len(found) > 1 else ""
 
 
 _HOPELESS = ("no-nodes", "too-big-for-every-node", "required-node-unknown", "never-runs")

@@ -19,7 +19,7 @@ from fairlead.core.model.conditions import Awaited, Dependency
 from fairlead.core.model.properties import QueueProperties
 from fairlead.core.model.reasons import Reason, SubmitDenied
 from fairlead.core.model.specs import DEFAULT_PARTITION, ApplicationSpec, AskSpec
-from fairlead.local import job_bounds, limit_signals
+from fairlead.local import job_bounds
 from fairlead.local.callers import Rights
 from fairlead.local.history_records import JobSpec
 from fairlead.local.job_names import job_of
@@ -117,8 +117,6 @@ def _within_bounds(placed: Placing, place: _Place, rights: Rights) -> Placing:
     """The same with the defaults of its queue, or with which of its bounds keeps it out."""
     spec = job_bounds.with_defaults(placed.spec, place.said)
     broken = job_bounds.broken(spec, place.said, place.path, administers=rights.administers(place.path))
-    if flaw := limit_signals.flaw(spec):
-        broken.append(job_bounds.Broken(limit_signals.CODE, flaw))
     if not broken:
         return replace(placed, spec=spec)
     denial = Denial(broken[0].code, broken[0].sentence, place.path, by_scheduler=False)

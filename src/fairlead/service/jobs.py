@@ -139,7 +139,6 @@ _FIELDS = {
     "quota-exceeded": "resources",
     "class-of-the-system": "priority_class",
     "time-limit-above-max": "time_limit_ms",
-    "signal-before-limit": "limit_signal",
     "memory-above-max": "resources.memory",
     "priority-above-max": "priority",
     "grace-above-max": "grace_ms",

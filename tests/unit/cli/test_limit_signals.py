@@ -62,3 +62,12 @@ def test_what_has_no_time_limit_is_told_that_it_never_comes(taking: Any, run: Ru
     said = "fairlead: 1 has no time limit, so the signal before that never comes; say --time-limit as well\n"
     result = run(*words, "job.sh")
     assert (result.exit_code, result.stderr) == (0, "" if limit else said)
+
+
+def test_what_gets_it_as_it_begins_is_told_so(taking: Any, run: Run) -> None:
+    """It was refused, and such a script runs in Slurm."""
+    taking.on("POST", "/jobs", lambda _: {"jobs": [taking.add("1", time_limit_ms=300_000)]})
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH --signal=B:USR1@600 --time=5\ntrue\n")
+    result = run("submit", "job.sh")
+    said = "fairlead: 1 gets its signal as it begins: its time limit is shorter than the time before\n"
+    assert (result.exit_code, result.stderr) == (0, said)

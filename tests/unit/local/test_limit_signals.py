@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead.local.history_records import JobSpec
-from fairlead.local.limit_signals import flaw, of
+from fairlead.local.limit_signals import of
 from fairlead.local.runs import LimitSignal
 
 if TYPE_CHECKING:
@@ -85,11 +85,10 @@ def test_it_wakes_the_supervisor_in_time(each_bench: Bench) -> None:
     assert (report.signal, report.timed_out) == (signal.SIGUSR1, False)
 
 
-def spec(limit_signal: str, time_limit_ms: int | None = 60_000, *, is_script: bool = False, of: str = "") -> JobSpec:
+def spec(limit_signal: str, *, is_script: bool = False) -> JobSpec:
     return JobSpec(
-        key="1", user="ann", uid=1, command=("a",), queue="q", limit_signal=limit_signal,
-        time_limit_ms=time_limit_ms, is_script=is_script, rerun_of=of,
-    )  # fmt: skip
+        key="1", user="ann", uid=1, command=("a",), queue="q", limit_signal=limit_signal, is_script=is_script
+    )
 
 
 def test_the_shell_of_a_script_is_left_out_as_in_slurm() -> None:
@@ -99,8 +98,10 @@ def test_the_shell_of_a_script_is_left_out_as_in_slurm() -> None:
     assert (of(spec("USR1@2")), of(spec(""))) == (wanted("all", 2000), None)
 
 
-def test_what_comes_before_its_job_begins_is_refused() -> None:
-    """What is repeated is left alone: it may have lost its limit meanwhile."""
-    assert flaw(spec("")) == flaw(spec("", None)) == flaw(spec("USR1@60")) == flaw(spec("USR1@60", None, of="1")) == ""
-    assert flaw(spec("USR1@60", None)) == "", "as in Slurm, where a partition without a limit takes it"
-    assert "only 1m; let it come at most 1m before" in flaw(spec("USR1@61"))
+@pytest.mark.parametrize("to", ["first", "others"])
+def test_it_comes_as_a_run_begins_whose_whole_time_is_shorter(each_bench: Bench, to: str) -> None:
+    """Not in its first moment: the traps would not be there, and it would end by what it was to save by."""
+    each_bench.start("a", "/bin/sh", "-c", FAMILY, time_limit_ms=LIMIT_MS, limit_signal=wanted(to, 10 * LIMIT_MS))
+    each_bench.says("a", {"first": "parent", "others": "child"}[to])
+    each_bench.machine.stop(each_bench.key("a"), 0)
+    assert not each_bench.end("a").timed_out

@@ -73,7 +73,7 @@ class Supervision:
         self.began = time.monotonic()
         self.grace_s: float = spec["run"]["grace_ms"] / 1000
         self.limit_ms: int | None = spec["run"]["time_limit_ms"]
-        self.limit_signal = LimitSignal(spec["run"].get("limit_signal"))
+        self.limit_signal = LimitSignal(spec["run"].get("limit_signal"), self.began)
         self.suspended_at: float | None = None
         self.suspended_s = 0.0
         self.kill_at: float | None = None
