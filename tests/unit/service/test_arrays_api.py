@@ -184,6 +184,18 @@ def test_a_part_that_waits_for_its_turn_says_how_many_run(served: Any) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("order", ["hold", "cancel"])
+def test_a_part_that_can_never_run_keeps_its_turn_until_it_is_taken_out_of_the_line(served: Any, order: str) -> None:
+    """What is in line counts; the page on arrays says what to do."""
+    key = served.submit("true", array="1-3%1", hold=True)
+    assert served.call("PATCH", f"/api/v1/jobs/{key}.1", {"resources": {"memory": 2**50}}).status == 200
+    assert served.call("POST", f"/api/v1/jobs/{key}/release").status == 200
+    reasons = [served.show(f"{key}.{index}")["reason"]["code"] for index in (1, 2)]
+    assert reasons == ["too-big-for-every-node", "enough-at-once"]
+    assert served.call("POST", f"/api/v1/jobs/{key}.1/{order}").status == 200
+    assert [served.wait(f"{key}.{index}")["state"] for index in (2, 3)] == ["succeeded"] * 2
+
+
 def test_a_forecast_knows_the_end_of_a_part_and_of_the_whole(served: Any) -> None:
     """What waits for a part starts before what waits for all of them, once it is known how long work lasts."""
     served.wait(served.submit("/bin/true"))
