@@ -139,7 +139,15 @@ def _waiting(scheduler: Scheduler, part: Partition, ask: Ask, sees: Sees) -> Ver
         holders=[_holder(each) for each in seen[:HOLDERS]],
         hidden_holders=len(held) - len(seen),
         stops=nothing_stops(part, ask, reason),
+        gang_lacks=_gang_lacks(ask),
     )
+
+
+def _gang_lacks(ask: Ask) -> int:
+    """How many others wait of a gang that is not whole: with its own room alone nothing starts."""
+    if not ask.spec.placeholder or ask.app.state is not State.ACCEPTED:
+        return 0
+    return sum(other.pending and other.spec.placeholder for other in ask.app.asks.values() if other is not ask)
 
 
 def _room_by_limits(part: Partition, ask: Ask) -> Room | None:

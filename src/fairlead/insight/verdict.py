@@ -207,21 +207,21 @@ def _advice(verdict: Verdict, found: Ways, now_ms: int, room: Room | None) -> It
         return
     if verdict.never is not None:
         yield _never(verdict, verdict.never)
-        yield from map(_told_to_do, found.changes[:1])
+        yield from (_told_to_do(each, verdict) for each in found.changes[:1])
         return
     first, enters = found.changes[0] if found.changes else None, found.first
     if first is not None and first.by == By.ASKER and not first.stops:
-        yield _told_to_do(first)
+        yield _told_to_do(first, verdict)
         return
     if first is not None and first.dimension == What.TIME:
         # It comes by itself, and nobody has to do anything for it.
-        yield _told_to_do(first)
+        yield _told_to_do(first, verdict)
         return
     if found.waits:
         until = f"when enough of what runs and comes before it has ended{_until(verdict, now_ms, room)}"
         yield f"{_CAN[enters.by]} {enters.action}; it starts {until}." if enters else f"Wait: it starts {until}."
     if first is not None:
-        yield _told_to_do(first, sooner=found.waits)
+        yield _told_to_do(first, verdict, sooner=found.waits)
 
 
 def _never(verdict: Verdict, never: Never) -> str:
@@ -250,9 +250,12 @@ def _until(verdict: Verdict, now_ms: int, room: Room | None) -> str:
     return f"{until} at the latest" if room.is_its_own else f"{until} unless others take the room"
 
 
-def _told_to_do(change: Way, *, sooner: bool = False) -> str:
+def _told_to_do(change: Way, verdict: Verdict, *, sooner: bool = False) -> str:
     when = "; it starts then" if change.at_once else "; it can run then"
     when = "" if sooner else when
+    if verdict.gang_lacks and change.at_once:
+        others = f"{verdict.gang_lacks} more {'has' if verdict.gang_lacks == 1 else 'have'} theirs, too"
+        when = f"; it has its room then, and its gang starts when {others}"
     stops = ", ".join(each.key for each in change.evicts[:3])
     more = f" and {len(change.evicts) - 3} more" if len(change.evicts) > 3 else ""
     stops = f" (that stops {stops}{more})" if stops else ""

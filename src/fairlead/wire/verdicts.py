@@ -172,6 +172,7 @@ class Verdict(Shape, frozen=True, kw_only=True):
     stops: Annotated[
         Stops | None, said("Why nothing is stopped for it; null: it waits for no room, or something is.")
     ] = None
+    gang_lacks: Annotated[int, said("As many others of its gang have no room: it starts with the last of them.")] = 0
     refusal: Annotated[Reason | None, said("A quota that would refuse it if it came into line now.")] = None
     stopped: Annotated[Stopped | None, said("It runs still and was told to stop.")] = None
     passed_over: list[PassedOver] = []

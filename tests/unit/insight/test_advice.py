@@ -310,6 +310,31 @@ def test_a_gang_that_is_too_large_is_not_told_what_starts_one_of_its_placeholder
     assert said.advice == ["Its gang starts with more nodes, or a smaller gang."]
 
 
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        (3, "; it has its room then, and its gang starts when 2 more have theirs, too"),
+        (2, "; it has its room then, and its gang starts when 1 more has theirs, too"),
+        (1, ""),
+    ],
+)
+def test_a_placeholder_is_not_told_that_it_starts_while_others_of_its_gang_lack_their_room(
+    lacking: int, said: str
+) -> None:
+    """One more node was to start a job that needs two."""
+    s = Lab(spec(leaf("a")), {GPU: 4}).scheduler
+    s.handle(AddApplication(ApplicationSpec(id="hog", queue="root.a")), 0)
+    s.handle(AddAsks((AskSpec(application="hog", key="1", resources=Resources({GPU: lacking})),)), 0)
+    s.schedule(0)
+    s.handle(AddApplication(ApplicationSpec(id="g", queue="root.a", placeholder_ask=Resources({GPU: 4}))), 0)
+    place = AskSpec(application="g", key="", resources=Resources({GPU: 1}), task_group="t", placeholder=True)
+    s.handle(AddAsks(tuple(replace(place, key=f"place-{number}") for number in range(4))), 0)
+    s.schedule(0)
+    found = explain(s, "g", "place-3", changes=Effort(), fork=False)
+    assert found.gang_lacks == lacking - 1
+    assert found.advice[-1] == f"Sooner: an administrator can add one more node like node-1{said}."
+
+
 def test_nor_is_one_with_more_members_than_the_nodes_could_hold() -> None:
     s = Lab(spec(leaf("a")), {GPU: 3}).scheduler
     s.handle(AddNode(NodeSpec(id="m", capacity=Resources({GPU: 3}))), 0)
