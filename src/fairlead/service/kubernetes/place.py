@@ -301,6 +301,17 @@ probes = APIRouter(tags=["service"], route_class=ShapedRoute)
 last = APIRouter(prefix="/api/v1")
 """What is asked of a machine and cannot be asked of a cluster."""
 NOT_HERE = "a cluster is changed through its API server, not here: kubectl delete, cordon, patch or apply does it"
+READ_ELSEWHERE = {
+    "budgets": "`kubectl get poddisruptionbudgets -A` shows the disruption budgets of a cluster",
+    "gpus": "`fairlead nodes` shows what nodes have and what is taken; resource claims say who has which device",
+    "occupants": "`fairlead nodes` and `fairlead ls` show who is on the nodes of a cluster",
+    "priority-classes": "`kubectl get priorityclasses` shows the priority classes of a cluster",
+    "quotas": "`kubectl get resourcequotas -A` shows the quotas by which a cluster admits pods",
+    "tokens": "a cluster has its own tokens: `kubectl create token ACCOUNT` makes one",
+    "unknown-runs": "what runs on a cluster, its API server knows: `kubectl get pods -A` shows it",
+    "windows": "no node of a cluster is kept free for a time: `kubectl cordon NODE` does it at once",
+}
+"""What a machine answers by itself, and where it is on a cluster."""
 ClusterOf = Annotated[ClusterPlace, Depends(place_of)]
 
 probes.get("/livez", operation_id="getLiveness")(get_health)
@@ -319,6 +330,26 @@ async def get_job_logs(key: str) -> Response:
     namespace, _, name = unquote(key).rpartition("/")
     where = "" if namespace in ("", "default") else f" -n {namespace}"
     raise Refusal("not-found", f"a cluster keeps what its pods write: `kubectl logs {name}{where}` shows it")
+
+
+@last.get("/config", include_in_schema=False)
+@last.get("/config/{what}", include_in_schema=False)
+async def get_configuration(place: ClusterOf, what: str = "") -> Response:
+    """The queue file, which others keep."""
+    del what
+    queue_file = place.controller.queue_file
+    source = queue_file.source if queue_file is not None else "a queue file"
+    objects = "and from objects (`kubectl get queues.fairlead.io`)"
+    raise Refusal(
+        "not-found", f"the queues here come from {source}, {objects}; `fairlead queues` shows what is in force"
+    )
+
+
+@last.get("/{what}", include_in_schema=False)
+async def read_elsewhere(what: str) -> Response:
+    """Whatever else is asked of a machine alone."""
+    nothing = f"nothing can be read at /api/v1/{what}; /api/v1/openapi.json lists what there is"
+    raise Refusal("not-found", READ_ELSEWHERE.get(what, nothing))
 
 
 @last.api_route("/{what:path}", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False)

@@ -238,6 +238,31 @@ async def test_what_would_change_a_cluster_is_kubectls_business(words: tuple[str
         assert "a cluster is changed through its API server, not here: kubectl" in await service.cli(*words, status=4)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("config", "show"), "the queues here come from the built-in queues, and from objects (`kubectl get queues."),
+        (("config", "history"), "`fairlead queues` shows what is in force"),
+        (("priority-class", "list"), "`kubectl get priorityclasses`"),
+        (("quota", "list"), "`kubectl get resourcequotas -A`"),
+        (("budget", "list"), "`kubectl get poddisruptionbudgets -A`"),
+        (("maintenance", "ls"), "`kubectl cordon NODE`"),
+        (("token", "list"), "`kubectl create token ACCOUNT`"),
+        (("gpus",), "`fairlead nodes`"),
+        (("unknown",), "`kubectl get pods -A`"),
+    ],
+)
+async def test_what_a_cluster_keeps_itself_is_asked_there(words: tuple[str, ...], said: str) -> None:
+    """It was told that other methods are possible at that path, and none was."""
+    async with serving() as service:
+        assert said in await service.cli(*words, status=4)
+
+
+async def test_what_is_nowhere_is_not_there() -> None:
+    async with serving() as service:
+        assert "nothing can be read at /api/v1/nothing" in (await service.get("/api/v1/nothing", status=404))["detail"]
+
+
 async def test_what_a_pod_wrote_is_with_the_cluster() -> None:
     """And the sentence says how to see it: of a pod that runs, of one that is long gone, and of another namespace."""
     async with serving() as service:
