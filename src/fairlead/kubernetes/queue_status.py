@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.core.books.applications import NO_PRIORITY
+from fairlead.core.model.quantities import format_quantity, people_call
 from fairlead.kubernetes import kinds
 from fairlead.kubernetes.client import MERGE_PATCH, ApiError, Client, NotFound, Unreachable
 from fairlead.kubernetes.translate.queues import ACCEPTED, LEFT_OUT
@@ -79,18 +80,11 @@ def status_of(queue: QueueObject, queue_file: QueueFile, control_loop: ControlLo
         return status | {"used": None, "running": None, "waiting": None, "priority": None}
     used = {name: amount for name, amount in sorted(found.allocated.items()) if amount}
     return status | {
-        "used": dict(_amount(name, amount) for name, amount in used.items()) or None,
+        "used": {people_call(name): format_quantity(name, amount) for name, amount in used.items()} or None,
         "running": found.running,
         "waiting": _waiting(found),
         "priority": None if found.reported == NO_PRIORITY else found.reported,
     }
-
-
-def _amount(name: str, amount: int) -> tuple[str, str]:
-    """In Kubernetes' words."""
-    if name != "vcore":
-        return name, str(amount)
-    return "cpu", f"{amount}m" if amount % 1000 else str(amount // 1000)
 
 
 def _find(control_loop: ControlLoop, path: str) -> Queue | None:

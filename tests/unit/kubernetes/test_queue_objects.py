@@ -184,12 +184,15 @@ async def _serve(server: FakeServer, during: Callable[[QueueFile, ControlLoop], 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _pod(name: str, path: str, cpu: str = "1") -> dict[str, Any]:
+ROOM = {"cpu": "8", "memory": "8Gi", "pods": "9"}
+
+
+def _pod(name: str, path: str, cpu: str = "1", **more: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name, "namespace": "default", "labels": {"applicationId": name, "queue": path}},
         "spec": {
             "schedulerName": "fairlead",
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, **more}}}],
         },
         "status": {"phase": "Pending"},
     }
@@ -199,10 +202,10 @@ def test_objects_are_in_force_at_the_start_and_when_they_change_and_say_what_the
     """Used, running, waiting; a queue that comes later counts within seconds; one that goes takes nothing new."""
     server = FakeServer()
     server.extensions.append(QUEUES.group_version)
-    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "8", "pods": "9"}}})
+    server.put("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": ROOM}})
     server.put("queues", {**queue("team", max={"cpu": "2"}), "kind": "Queue"})
     for name in "abc":
-        server.put("pods", _pod(name, "root.team"))
+        server.put("pods", _pod(name, "root.team", memory="32Mi"))
 
     def status(name: str) -> dict[str, Any]:
         found = server.one("queues", name, "")
@@ -211,7 +214,8 @@ def test_objects_are_in_force_at_the_start_and_when_they_change_and_say_what_the
 
     async def during(file: QueueFile, control_loop: ControlLoop) -> None:
         said = status("team")
-        assert (said["path"], said["used"]["cpu"], said["running"], said["waiting"]) == ("root.team", "2", 2, 1)
+        assert (said["path"], said["running"], said["waiting"]) == ("root.team", 2, 1)
+        assert said["used"] == {"cpu": "2", "memory": "64Mi", "pods": "2"}, "not memory 67108864, as nobody writes it"
         assert said["priority"] == 0
         assert said["conditions"][0]["status"] == "True"
         writes = len(server.log.of("patch"))
