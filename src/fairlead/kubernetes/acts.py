@@ -26,8 +26,8 @@ class ObjectName:
     """It is no object at the API server, but keeps room for a pod of this job, which does not exist yet."""
     arrival: str = field(default="", compare=False)
     """Of a pod: the version of the cluster at which it was first seen."""
-    gang_given_up: bool = field(default=False, compare=False)
-    """Of a pod: its gang was not to be had in its time, and it waits as a plain one."""
+    gang_mark: str = field(default="", compare=False)
+    """Of a pod: the annotation which says that its gang is waited for no longer."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

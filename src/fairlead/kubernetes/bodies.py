@@ -99,11 +99,11 @@ def binding(act: Bind) -> dict[str, Any]:
 
 def that_pod(pod: ObjectName) -> dict[str, Any]:
     """The very pod that is meant, with what is to be known of it after a restart: when it was first seen (what we write
-    ourselves gives it another version), and that its gang was given up.
+    ourselves gives it another version), and that its gang has begun or was given up.
     """
     notes = {identity.ARRIVAL: pod.arrival} if pod.arrival else {}
-    if pod.gang_given_up:
-        notes[identity.GANG_GIVEN_UP] = pod.uid
+    if pod.gang_mark:
+        notes[pod.gang_mark] = pod.uid
     return {"uid": pod.uid, **({"annotations": notes} if notes else {})}
 
 

@@ -237,8 +237,9 @@ class Gangs:
     def noted(self, member: KnownPod) -> None:
         """A pod bears what a scheduler that begins later has to know of its gang; that of failed ones is told apart."""
         found = self.declared.get(member.application)
-        if found is not None and found.given_up and not found.failed:
-            member.name = replace(member.name, gang_given_up=True)
+        if found is not None and found.gang.groups and found.begun and not found.failed:
+            mark = identity.GANG_GIVEN_UP if found.given_up else identity.GANG_BEGUN
+            member.name = replace(member.name, gang_mark=mark)
 
     def is_late(self, placeholder: KnownPod) -> bool:
         """Whether a placeholder comes too late: it was on its way while its gang was given up."""

@@ -21,7 +21,8 @@ from fairlead.kubernetes.gangs import Declared
 from fairlead.kubernetes.objects import Pod
 from fairlead.kubernetes.pod_reader import UNREADABLE
 from fairlead.kubernetes.pod_store import Books, KnownPod
-from fairlead.kubernetes.translate.pods import ask_of, gang_failure, gang_was_given_up
+from fairlead.kubernetes.translate.identity import GANG_GIVEN_UP
+from fairlead.kubernetes.translate.pods import ask_of, gang_failure, gang_mark
 from fairlead.kubernetes.workload_sizes import Parts, asked_once, parts_of
 
 if TYPE_CHECKING:
@@ -142,41 +143,41 @@ class Placeholders:
         gang.too_large = self.why_too_large(gang.parts)
 
     def decided_before(self, known: KnownPod, pod: Pod) -> Iterator[Event]:
-        """A pod says that its gang has failed, and why, or was given up: another scheduler was there before, and it is
-        not tried again.
+        """A pod says that its gang has failed, and why, has begun or was given up: another scheduler was there before,
+        and it is not waited for again.
         """
         informer, application = self._informer, known.application
         gang = informer.gangs.declared.get(application)
         if gang is None:
             return
-        why = gang_failure(pod)
-        if not gang.begun and (why or gang_was_given_up(pod)):
-            informer.gangs.give_up(application, failed=bool(why))
-            if why:
-                informer.refused[application] = why
-                yield from self.expel(application)
-            else:
-                yield from self._go_on_without(application)
+        why, mark = gang_failure(pod), gang_mark(pod)
+        if not gang.begun and why:
+            informer.gangs.give_up(application, failed=True)
+            informer.refused[application] = why
+            yield from self.expel(application)
+        elif not gang.begun and mark:
+            yield from self._go_on(application, given_up=mark == GANG_GIVEN_UP)
         if known.bound and known.books is Books.OUT and not known.leaving and informer.gangs.is_late(known):
             known.leaving = True
             informer.acts.append(DeletePod(known.name))
         informer.gangs.noted(known)
 
-    def _go_on_without(self, application: str) -> Iterator[Event]:
-        """A gang was given up before: its placeholders go, and its members enter as plain pods."""
+    def _go_on(self, application: str, *, given_up: bool) -> Iterator[Event]:
+        """A gang has begun before, or was given up: its members enter. With that its placeholders go."""
         informer = self._informer
+        if given_up:
+            informer.gangs.give_up(application)
         made = [each for each in informer.pod_store.members(application) if each.spec.placeholder]
-        for each in made:
+        for each in made if given_up else ():
             if not each.bound:
                 informer.stand(each, Books.OUT)
             if not each.leaving:
                 each.leaving = True
                 informer.acts.append(DeletePod(each.name))
-        informer.specs[application] = replace(informer.specs[application], placeholder_ask=NOTHING)
         yield from self.expel(application)
         for each in made:
             informer.pod_store.house(each)  # It runs still, and is about to be in the books again.
-        yield from self.release_members(application)
+        yield from self.begin(application)
 
     def force(self, known: KnownPod) -> Iterator[Event]:
         """A pod of an application that is refused has a node. It runs: whatever the queues say by now, it has to be in

@@ -115,9 +115,9 @@ def test_a_gang_that_had_to_be_whole_and_has_failed_is_not_tried_again(said: str
     assert len([act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]) == 2
 
 
-def given_up(told: str = "") -> Cluster:
+def given_up(only: str = "") -> Cluster:
     """A soft gang with room for one of its two, of which the time is over; its members wait for nodes that are full.
-    The API server has heard what was said of the one that is `told`, or of both.
+    The API server has heard what was said of this one, or of both.
     """
     cluster = gang(1)
     cluster.full_node("n2", "2")
@@ -127,21 +127,26 @@ def given_up(told: str = "") -> Cluster:
             cluster.pod("taken", "2", node="n0")
             cluster.gone(act.pod.name)
     assert binds(cluster.acts()) == {}
+    told(cluster, only)
+    return cluster
+
+
+def told(cluster: Cluster, only: str = "") -> None:
+    """The API server has what is said of the pods that wait, or of this one."""
     say: list[Explain] = []
     explainer = Explainer(cluster.driver, lambda act: say.append(act) if isinstance(act, Explain) else None)
     for second in range(3):
         explainer.go_on(cluster.now + second * 1000)
-    for act in [each for each in say if each.pod.name in (told or each.pod.name)]:
+    for act in [each for each in say if each.pod.name in (only or each.pod.name)]:
         body, pod = unscheduled(act, ""), cluster.things["pods", act.pod.name]
         pod["status"] = body["status"]
         pod["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
-    return cluster
 
 
-@pytest.mark.parametrize("told", ["m0", "m1", ""])
-def test_a_soft_gang_that_was_given_up_is_not_waited_for_again(told: str) -> None:
+@pytest.mark.parametrize("only", ["m0", "m1", ""])
+def test_a_soft_gang_that_was_given_up_is_not_waited_for_again(only: str) -> None:
     """It was, if nothing of it ran: its members had to wait for room for all of them, another quarter of an hour."""
-    cluster = given_up(told)
+    cluster = given_up(only)
     cluster.restarted(QUEUES)
     assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
     cluster.gone("taken")
@@ -167,6 +172,28 @@ def test_a_placeholder_that_is_still_there_when_its_gang_was_given_up_goes(comes
     for name in sorted(gone):
         cluster.gone(name)
     assert len(binds(cluster.acts())) == 1
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_what_is_left_of_a_gang_that_has_begun_is_not_held_back_for_it_again(style: str) -> None:
+    """All that ran of it has ended: what is left had to wait for room for a whole gang."""
+    cluster = gang(2, style)
+    for _ in range(3):
+        acts = cluster.acts()
+        cluster.bind_all(acts)
+        for act in acts:
+            if isinstance(act, DeletePod):
+                cluster.gone(act.pod.name)
+    member(cluster, "m2", style)
+    assert binds(cluster.acts()) == {}
+    told(cluster)
+    for number in range(2):
+        cluster.gone(f"m{number}")
+        cluster.pod(f"taken{number}", "2", node=f"n{number}")
+    cluster.restarted(QUEUES)
+    assert not [act for act in cluster.acts() if isinstance(act, CreatePlaceholder)]
+    cluster.gone("taken0")
+    assert binds(cluster.acts()) == {"m2": "n0"}
 
 
 def test_pods_made_from_those_of_a_gang_that_was_given_up_are_a_gang() -> None:

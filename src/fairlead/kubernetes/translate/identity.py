@@ -37,10 +37,10 @@ MIN_RUNTIME = "fairlead.io/min-runtime"
 """Addition, on a priority class: how long its pods run before they may be stopped for others."""
 ARRIVAL = "fairlead.io/arrival"
 """Addition, written by the scheduler: the version of the cluster at which it first saw the pod."""
+GANG_BEGUN = "fairlead.io/gang-begun"
+"""Addition, written by the scheduler with its own identity, so that a copy does not say it: its gang was whole."""
 GANG_GIVEN_UP = "fairlead.io/gang-given-up"
-"""Addition, written by the scheduler with the pod's own identity, so that it says nothing of a copy: its gang (`Soft`)
-was given up.
-"""
+"""The same: its gang (`Soft`) was given up."""
 MEMBER_DEADLINE = "fairlead.io/member-deadline-seconds"
 """Addition, written by the scheduler on a placeholder: how long what takes its place runs at most."""
 MIRROR = "kubernetes.io/config.mirror"

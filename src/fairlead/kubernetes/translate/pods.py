@@ -288,9 +288,10 @@ def gang_failure(pod: Pod) -> str:
     return next(filter(None, said), "")
 
 
-def gang_was_given_up(pod: Pod) -> bool:
-    """Whether a scheduler said that the gang of this very pod was given up, and its pods are plain ones."""
-    return (pod.metadata.annotations or {}).get(identity.GANG_GIVEN_UP, "") == (pod.metadata.uid or "?")
+def gang_mark(pod: Pod) -> str:
+    """The annotation by which a scheduler said that the gang of this very pod is waited for no longer; empty: none."""
+    notes, uid = pod.metadata.annotations or {}, pod.metadata.uid or "?"
+    return next((each for each in (identity.GANG_GIVEN_UP, identity.GANG_BEGUN) if notes.get(each) == uid), "")
 
 
 def seconds(stamp: str | None) -> int | None:
