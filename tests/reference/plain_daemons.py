@@ -66,12 +66,34 @@ class Daemons(Walk):
             return True
         for work in [w for w in self._in_walk() if w.task.required and w.reserved and self._may_start(w)]:
             node = work.reserved
+            if self._takes_kept_room(work, node):
+                return True
             if work.has_made_room or self._will_fit(work, node):
                 continue
             young = [w for w in self.running if w.began > work.number and w.began > self.changed]
-            for victim in self._to_stop(work, node, spared=young):
-                self._tell(victim, work.key)
+            kept = self._kept_there(node)
+            victims = self._to_stop(work, node, spared=young)
+            for victim in victims or self._to_stop(work, node, kept, young, leaves=False):
+                if victim in kept:
+                    victim.kept_on = ""
+                else:
+                    self._tell(victim, work.key)
                 work.has_made_room = self.has_moved = True
+        return False
+
+    def _kept_there(self, node: str) -> list[Work]:
+        return [w for w in self.waiting if w.kept_on == node]
+
+    def _takes_kept_room(self, work: Work, node: str) -> bool:
+        """It starts in room that is kept for others that it could have stopped there: of as few as it takes."""
+        found = [w for w in self._kept_there(node) if w.task.priority <= work.task.priority]
+        found.sort(key=lambda w: (w.task.priority, -w.number))
+        for count in range(1, len(found) + 1):
+            if self._fits_without(work, node, [], [], found[:count]):
+                for each in found[:count]:
+                    each.kept_on = ""
+                self._placed(work, node)
+                return True
         return False
 
     def _in_walk(self) -> list[Work]:
@@ -91,8 +113,9 @@ class Daemons(Walk):
             return False
         others = [w for w in self.waiting if w.task.required == node and w.gang.waits_for is None]
         for other in [w for w in others if self._may_start(w) and not w.has_made_room]:
-            if not self._will_fit(other, node, [work]):
-                victims = self._to_stop(other, node, [work])
+            newcomers = [work, *(w for w in self._kept_there(node) if w is not work)]
+            if not self._will_fit(other, node, newcomers):
+                victims = self._to_stop(other, node, newcomers)
                 if any(w is work or w.start_ms == self.now_ms for w in victims):
                     return True
         return False
@@ -103,10 +126,10 @@ class Daemons(Walk):
         return any(self._fits_without(work, node, newcomers, gone, []) for gone in ([], leaving))
 
     def _to_stop(
-        self, work: Work, node: str, newcomers: Sequence[Work] = (), spared: Sequence[Work] = ()
+        self, work: Work, node: str, newcomers: Sequence[Work] = (), spared: Sequence[Work] = (), *, leaves: bool = True
     ) -> list[Work]:
         """The first that go for it, in order, after which it fits; none where all of them are not enough."""
-        leaving = [w for w in self.running if w.node == node and w.leaving]
+        leaving = [w for w in self.running if w.node == node and w.leaving and leaves]
         found = [w for w in self.running if w.node == node and not (w.leaving or w.takes_over)]
         found = [w for w in (*found, *newcomers) if not w.task.required and w.task.priority <= work.task.priority]
         found = sorted((w for w in found if w not in spared), key=reluctance)
@@ -122,7 +145,7 @@ class Daemons(Walk):
         require the node and for which it was told to.
         """
         free, left = self._free(node, lambda w: True), dict[str, int]()
-        _add(free, newcomers, -1)
+        _add(free, [w for w in newcomers if w.kept_on != node], -1)
         _add(left, leaving, 1)
         holders = [w for w in self.waiting if w.reserved == node and w is not work and w.has_made_room]
         _add(left, holders if left else [], -1)
@@ -131,7 +154,7 @@ class Daemons(Walk):
         _add(free, gone, 1)
         has_room = all(value <= free.get(name, 0) for name, value in work.task.amount)
         stays = [w for w in (*leaving, *gone) if w.node]
-        return has_room and not self._is_kept_off(work, node, lambda w: True, stays)
+        return has_room and not self._is_kept_off(work, node, lambda w: w not in gone, stays)
 
 
 def _add(amounts: Amount, works: Sequence[Work], sign: int) -> None:

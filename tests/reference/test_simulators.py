@@ -10,7 +10,7 @@ from reference.compared_simulators import BY_GUARANTEE, compared
 
 WITH_LIMITS = (32768, 33280, 98304, 131584)
 """Kinds of worlds where it is known how long work lasts at most."""
-IDLE = (33554432018, 33816576012, 33816832001, 33816832004, 33816832005)
+IDLE = (33554432018, 33816576012, 33816832001, 33816832004, 33816832005, 34341122167)
 """By guarantee, with idle work."""
 LARGE = (2361505010, 1966080306)
 """By guarantee, where something is too large or too much."""
@@ -59,7 +59,8 @@ def test_so_they_do_by_guarantee(number: int) -> None:
     before idle work made room for what came before. 33816832004: an equal for which idle work was stopped uses what
     their queue is guaranteed. 33816832001: it made room for what was behind a gang that let another one go on.
     33816832005: it stayed on the node that was set aside for the second of two alike. 1966080306: what is too large
-    goes on trying in vain, also where a limit is in its way.
+    goes on trying in vain, also where a limit is in its way. 34341122167: what requires a node takes room there
+    that is kept for what idle work was stopped for.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)
