@@ -36,6 +36,8 @@ class Daemons(Walk):
             return super()._sets_aside(work)
         if work.reserved or node not in self.nodes or not self._fits(work, node, self.nodes[node]):
             return False
+        if self._is_useless(work, node):
+            return False
         holders = [w for w in self.waiting if w.reserved == node and not w.task.required]
         if holders and self._is_kept_off(work, node, lambda w: True):
             return False

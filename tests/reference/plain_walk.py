@@ -280,13 +280,16 @@ class Walk(PlainSimulator):
 
     def _drops_useless(self) -> None:
         """A node is not kept for what wants to be with work that has ended there."""
-        places = Places(list(self.nodes), self.zones, self._is_named)
-        runs = [(w.task, w.node) for w in self.running]
         for work in [w for w in self.waiting if w.reserved and w.task.company.beside and self._may_start(w)]:
-            is_first = work.task.kind == work.task.company.beside
-            if not is_first and not places.is_beside(work.task, work.reserved, runs):
+            if self._is_useless(work, work.reserved):
                 self._lets_go(work)
                 self.has_moved = True
+
+    def _is_useless(self, work: Work, node: str) -> bool:
+        """Whether nothing that it wants to be with is there, and it is none of that itself."""
+        places = Places(list(self.nodes), self.zones, self._is_named)
+        is_first = work.task.company.beside in ("", work.task.kind)
+        return not is_first and not places.is_beside(work.task, node, [(w.task, w.node) for w in self.running])
 
     def _lets_go(self, work: Work) -> None:
         """No node is set aside for it any more."""
