@@ -128,11 +128,12 @@ def search_root(ask: Ask) -> Queue:
     more than its maximum or one above (stopping work elsewhere would not help there), else the root.
     """
     top = below_fence(ask.app.queue)
-    return next(
-        queue
-        for queue in ask.app.queue.lineage
-        if queue is top or any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1])
-    )
+    return next(queue for queue in ask.app.queue.lineage if queue is top or _is_full(queue, ask))
+
+
+def _is_full(queue: Queue, ask: Ask) -> bool:
+    """Whether what is used there together with the ask is more than its maximum or one above."""
+    return any(lacks(above.max, queue.allocated, ask.items) for above in queue.lineage[:-1])
 
 
 def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]:
@@ -151,17 +152,24 @@ def candidates(survey: Survey, ask: Ask, snapshots: QueueSnapshots) -> list[Ask]
 
 
 def idle_candidates(partition: Partition, ask: Ask) -> list[Ask]:
-    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority."""
+    """Idle work that may be stopped for `ask`, in its own queue too, whatever its priority: a fence keeps in what runs
+    below it, a full queue what counts there.
+    """
     top = search_root(ask)
+    where = payer if _is_full(top, ask) else _leaf
     names = {name for name, _ in ask.items}
     return [
         running
         for running in partition.idle.by_arrival()
-        if top in payer(running).lineage
+        if top in where(running).lineage
         and running.app.queue.properties.preemption_policy != "disabled"
         and may_be_told(running)
         and _helps(partition, running, ask, names)
     ]
+
+
+def _leaf(ask: Ask) -> Queue:
+    return ask.app.queue
 
 
 def _helps(partition: Partition, running: Ask, ask: Ask, names: set[str]) -> bool:

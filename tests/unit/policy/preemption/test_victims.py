@@ -22,6 +22,7 @@ from fairlead.policy.preemption.victims import (
     by_node,
     candidates,
     fewest,
+    idle_candidates,
     missing_on,
     on_behalf_of,
     preference,
@@ -102,6 +103,22 @@ def test_a_fence_keeps_the_search_inside() -> None:
     running(q["b"], "victim")
     assert found(q) == []
     assert search_root(ask(application(q["a"], "w"), "w")) is q["p"]
+
+
+def test_a_fence_keeps_idle_work_in_where_it_runs_and_a_full_queue_where_it_counts() -> None:
+    """Idle work borrows at the root here, above the fence, and frees nothing under the maximum of a queue below it."""
+    inner = (QueueSpec(name="a", guaranteed=cores(2)), QueueSpec(name="b"))
+    fenced = QueueSpec(name="p", parent=True, properties={"preemption.policy": "fence"}, queues=inner)
+    c = PriorityCluster(fenced, QueueSpec(name="q"), rule="guarantee")
+    for key, queue in (("inside", "root.p.b"), ("outside", "root.q")):
+        c.fill(key, 2, queue=queue, idle=True)
+    c.submit("w", 1, queue="root.p.a")
+    part = c.s.cluster.partitions["default"]
+    waiting = part.applications["w"].asks["w"]
+    assert search_root(waiting).path == "root.p"
+    assert [each.key for each in idle_candidates(part, waiting)] == ["inside"]
+    waiting.app.queue.lineage[1].max = {"vcore": 0}
+    assert idle_candidates(part, waiting) == []
 
 
 def test_under_a_full_maximum_only_work_below_it_helps() -> None:
