@@ -14,11 +14,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fairlead.core.books.asks import counts_as_gone
-from fairlead.core.model.resources import add_to, negative
+from fairlead.core.model.resources import add_to, fits_in, negative
 
 if TYPE_CHECKING:
-    from fairlead.core.books import Ask, Queue, Shape
-    from fairlead.core.model.resources import Book
+    from fairlead.core.books import Ask, Node, Queue, Shape
+    from fairlead.core.model.resources import Book, Items
 
 IdleKey = tuple[bool, int, int, int]
 """Order of idle asks in their whole resource group; see `idle_key`."""
@@ -37,6 +37,11 @@ class IdleWork:
         """What waits, by leaf and shape, in order: one look for a node serves all of a line."""
         self.running: dict[Ask, None] = {}
         """What runs, in no order that counts."""
+        self._rooms: list[Book] = []
+        """What each node with some of that would have free without it, at a version of the books."""
+        self._rooms_version = -1
+        self._fits: dict[Items, bool] = {}
+        """By amount whether one of these has room for it."""
 
     def join(self, ask: Ask) -> None:
         """An idle ask waits from now on."""
@@ -55,6 +60,19 @@ class IdleWork:
     def by_arrival(self) -> list[Ask]:
         """What runs, the oldest ask first: also after a restart."""
         return sorted(self.running, key=attrgetter("seq"))
+
+    def may_make_room(self, items: Items, version: int) -> bool:
+        """Whether some node would have room for this much if all idle work there were gone; `version`: of the books."""
+        if self._rooms_version != version:
+            rooms: dict[Node, Book] = {}
+            for ask in self.running:
+                if (node := ask.node) is not None:
+                    add_to(rooms.setdefault(node, dict(node.free)), ask.items)
+            self._rooms, self._rooms_version, self._fits = list(rooms.values()), version, {}
+        found = self._fits.get(items)
+        if found is None:
+            found = self._fits[items] = any(fits_in(items, room) for room in self._rooms)
+        return found
 
     def count(self, sign: int) -> None:
         """The queue file is about to change, and with it, maybe, which queue is a resource group: all that runs leaves

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations, islice
-from math import comb
+from itertools import islice
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
@@ -27,7 +26,7 @@ from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
-from fairlead.core.model.resources import Book, add_to, take_from
+from fairlead.core.model.resources import add_to, take_from
 from fairlead.policy.eligibility.gang_size import is_of_gang_too_large
 from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling
@@ -36,6 +35,7 @@ from fairlead.policy.order.effective_priority import search_root
 from fairlead.policy.order.keys import application_key, queue_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import leaves_for_others
+from fairlead.policy.preemption.cheapest_set import Need, cheapest, covers, harm, standing
 from fairlead.policy.preemption.guarantee import is_guaranteed
 from fairlead.policy.preemption.protection import (
     in_time,
@@ -46,12 +46,9 @@ from fairlead.policy.preemption.protection import (
     within,
 )
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
-from fairlead.policy.preemption.victims import by_node, fewest, missing_on, preference, stop_for, with_own_node
+from fairlead.policy.preemption.victims import by_node, missing_on, preference, stop_for, with_own_node
 
-Need = tuple[Book, dict["Ask", None]]
-"""So much is missing, and the work whose end would free some of it."""
-COMBINATIONS_MAX = 2_000
-"""So many sets of victims are compared at most for one node; beyond, the largest contributions are taken first."""
+Place = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +62,6 @@ class Plan:
     """Idle work on the node, or under a limit, that was told to stop before; what it leaves is counted on too."""
 
 
-def _harm(victims: tuple[Ask, ...]) -> tuple[int, int, int, int]:
-    """Order of plans: 1. fewest, 2. lowest highest priority, 3. lower sum, 4. shortest longest run lost."""
-    standing = [v.priority for v in victims]
-    earliest_ms = min((v.allocated_ms or 0 for v in victims), default=0)
-    return (len(victims), max(standing, default=0), sum(standing), -earliest_ms)
-
-
 def reclaim_before(
     partition: Partition, lines: Lines, next_ask: Ask | None, *, itself: bool = False, but: Collection[Queue] = ()
 ) -> bool:
@@ -79,7 +69,8 @@ def reclaim_before(
     end), or is it `itself`; none of the leaves `but`. Asks with a reservation come first. True when some was told to
     stop. So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
-    before = _place_of(next_ask) if next_ask is not None else None
+    ways: dict[Queue, Place] = {}
+    before = _place_of(next_ask, ways) if next_ask is not None else None
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
     waiting = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
     tried: list[Demand] = []
@@ -91,8 +82,8 @@ def reclaim_before(
                 own = with_own_node(partition, partition.idle.running) if own is None else own
                 for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
                     waiting += dict.fromkeys((*_first_of_each(partition, batch), *own.get(batch, ())))
-    for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask))):
-        if before is not None and not (_place_of(ask) < before or (itself and ask is next_ask)):
+    for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask, ways))):
+        if before is not None and not (_place_of(ask, ways) < before or (itself and ask is next_ask)):
             if partition.reserving.get(ask) is None:
                 return False
             if _has_room(partition, ask):
@@ -146,15 +137,12 @@ def _stamp(partition: Partition, demand: Demand) -> int:
     return -2 - partition.room_stamp if is_plain and not partition.root.owes else partition.books_version
 
 
-def _standing(victim: Ask) -> tuple[int, int, int]:
-    """Order of single victims: 1. lower priority, 2. shorter run lost, 3. the newest."""
-    return (victim.priority, -(victim.allocated_ms or 0), -victim.seq)
-
-
-def _place_of(ask: Ask) -> tuple[object, ...]:
-    """Where the walk comes to an ask."""
-    queues = tuple(queue_key(queue) for queue in reversed(ask.app.queue.lineage[:-1]))
-    return (queues, ask.app.order_key or application_key(ask.app), ask.line_key)
+def _place_of(ask: Ask, ways: dict[Queue, Place]) -> Place:
+    """Where the walk comes to an ask; `ways`: where it comes to each leaf, as far as known."""
+    leaf = ask.app.queue
+    if leaf not in ways:
+        ways[leaf] = tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
+    return (ways[leaf], ask.app.order_key or application_key(ask.app), ask.line_key)
 
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
@@ -206,11 +194,13 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     under_limits = {a: None for a in limited if _is_in_the_way(a, ask)}
     above, limits = _needs_above(partition, ask, found), _needs_of_limits(partition, ask, found, limited)
     waits_above = nominations.gets_room_above(partition, ask)
-    if not _covers(found, above + limits):
+    if not covers(found, above + limits):
+        return None
+    anywhere = bool(above or limits or under_limits or waits_above)
+    if not anywhere and ask.held_on is None and not partition.idle.may_make_room(ask.items, partition.books_version):
         return None
     may_go = by_node(found)
     plans = []
-    anywhere = bool(above or limits or under_limits or waits_above)
     for node in _nodes_worth_a_look(partition, ask, {**may_go, **leaving}, anywhere):
         on_node = tuple(in_time(partition, ask, leaving.get(node, [])))
         soon = in_time(partition, ask, limited, node)
@@ -218,22 +208,22 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
         full = above + (limits if len(soon) == len(limited) else _needs_of_limits(partition, ask, found, soon))
         stoppable = in_time(partition, ask, may_go.get(node, []))
         on_it: Need = (missing_on(node, ask, on_node), dict.fromkeys(stoppable))
-        if not _covers(stoppable, [on_it]):
+        if not covers(stoppable, [on_it]):
             continue
         candidates = in_time(partition, ask, found, node) if full else stoppable
         needs = [on_it, *full]
         victims = _cheapest_of(partition, needs, candidates, of_others)
-        if _covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *on_node)):
+        if covers(victims, needs) and not partition.nodes.suits(ask, node, (*victims, *on_node)):
             needs += [
                 (dict(each.items), {each: None}) for each in _in_the_way(partition, ask, node, stoppable, on_node)
             ]
             victims = _cheapest_of(partition, needs, candidates, of_others)
-        is_enough = (victims or on_node or gone or waits_above) and _covers(victims, needs)
+        is_enough = (victims or on_node or gone or waits_above) and covers(victims, needs)
         is_enough = is_enough and not is_full_too_long(partition, ask, node, victims)
         if is_enough and partition.nodes.suits(ask, node, (*victims, *on_node)):
             plans.append(Plan(ask, node, victims, tuple(dict.fromkeys((*on_node, *gone)))))
     avoided = {a.node: None for a in partition.disruption.overdue}
-    return min(plans, key=lambda p: (p.node in avoided, _harm(p.victims), p.node.score(), p.node.id), default=None)
+    return min(plans, key=lambda p: (p.node in avoided, harm(p.victims), p.node.score(), p.node.id), default=None)
 
 
 def _nodes_worth_a_look(partition: Partition, ask: Ask, idle: Collection[Node], above: bool) -> Iterator[Node]:
@@ -305,7 +295,7 @@ def _in_the_way(partition: Partition, ask: Ask, node: Node, work: list[Ask], gon
     suits, going = partition.nodes.suits, dict.fromkeys(work)
     if not suits(ask, node, (*going, *gone)):
         return []
-    for spared in sorted(work, key=_standing, reverse=True):
+    for spared in sorted(work, key=standing, reverse=True):
         del going[spared]
         if not suits(ask, node, (*going, *gone)):
             going[spared] = None
@@ -326,63 +316,6 @@ def _cheapest_of(
         candidates = [c for c in candidates if c in kept or c not in others]
         victims = cheapest(needs, candidates)
     return victims
-
-
-def cheapest(needs: list[Need], candidates: list[Ask]) -> tuple[Ask, ...]:
-    """The victims with the least harm that together meet every need.
-
-    Exact while there are few sets to compare; beyond, what frees most of what is missing goes first, and what is
-    not needed in the end is spared. Nothing when all together are not enough, or when nothing is missing.
-    """
-    needs = [need for need in needs if need[0]]
-    if not needs:
-        return ()
-    useful = [v for v in candidates if _contribution(v, needs)]
-    useful.sort(key=_standing)
-    if not _covers(useful, needs):
-        return ()
-    least = max(fewest(missing, [v for v in useful if v in pool]) for missing, pool in needs)
-    looked_at = 0
-    for size in range(least, len(useful)):
-        looked_at += comb(len(useful), size)
-        if looked_at > COMBINATIONS_MAX:
-            return _greedy(useful, needs)
-        fitting = [s for s in combinations(useful, size) if _covers(s, needs)]
-        if fitting:
-            return min(fitting, key=_harm)
-    return tuple(useful)
-
-
-def _greedy(useful: list[Ask], needs: list[Need]) -> tuple[Ask, ...]:
-    order = sorted(useful, key=lambda v: (-_contribution(v, needs), _standing(v)))
-    chosen: list[Ask] = []
-    for victim in order:
-        chosen.append(victim)
-        if _covers(chosen, needs):
-            break
-    for spared in sorted(chosen, key=_standing, reverse=True):
-        without = [v for v in chosen if v is not spared]
-        if _covers(without, needs):
-            chosen = without
-    return tuple(sorted(chosen, key=_standing))
-
-
-def _contribution(victim: Ask, needs: list[Need]) -> float:
-    """How much of what is missing its end frees, in parts of that, summed up."""
-    part = 0.0
-    for missing, pool in needs:
-        for name, amount in victim.items if victim in pool else ():
-            if name in missing:
-                part += min(amount / missing[name], 1.0)
-    return part
-
-
-def _covers(victims: Collection[Ask], needs: list[Need]) -> bool:
-    return all(
-        sum(amount for v in victims if v in pool for each, amount in v.items if each == name) >= lack
-        for missing, pool in needs
-        for name, lack in missing.items()
-    )
 
 
 def carry_out(partition: Partition, plan: Plan) -> None:

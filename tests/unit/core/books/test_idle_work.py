@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from loose_books import application, ask, tree
+from priority_clusters import PriorityCluster
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Shape
@@ -88,3 +89,26 @@ def test_another_queue_file_moves_what_runs_to_the_books_of_its_group_of_then(le
     assert (group.allocated["vcore"], root.allocated["vcore"]) == (0, 1)
     assert (group.preempting, root.preempting) == ({}, {"vcore": 1} if leaves else {})
     assert work.use_by_queue() == {leaf.path: {"vcore": 1}, group.path: {"vcore": 1}}
+
+
+def test_room_that_idle_work_could_make_is_that_of_one_node() -> None:
+    """What is free there and what all idle work there uses, as the books are; of each amount the answer is kept."""
+    c = PriorityCluster(nodes={"n1": 4, "n2": 4, "n3": 3})
+    for name, idle in (("one", True), ("two", False), ("three", False)):
+        c.fill(name, 3, idle=idle)
+    c.fill("four", 1, idle=True)
+    part = c.s.cluster.partitions["default"]
+
+    def may_make(cores: int) -> bool:
+        return part.idle.may_make_room((("vcore", cores * 1000),), part.books_version)
+
+    idle_on = {ask.node.id for ask in part.idle.running if ask.node is not None}
+    most = max(
+        node.free["vcore"] // 1000 + sum(a.items[0][1] // 1000 for a in node.allocations if a.spec.idle)
+        for node in part.nodes.nodes.values()
+        if node.id in idle_on
+    )
+    assert [may_make(cores) for cores in range(1, 6)] == [cores <= most for cores in range(1, 6)]
+    for name in ("one", "four"):
+        c.finished(name)
+    assert not may_make(1), "nothing idle runs"
