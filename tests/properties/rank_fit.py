@@ -19,7 +19,15 @@ from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.decisions import Allocated, Decision, Evict, ReservationSwitched, Reserved, Unreserved
+from fairlead.core.model.decisions import (
+    Allocated,
+    Decision,
+    Evict,
+    Released,
+    ReservationSwitched,
+    Reserved,
+    Unreserved,
+)
 from fairlead.core.model.lifecycle import State
 
 Name = tuple[str, str]
@@ -36,14 +44,16 @@ class Kept:
     turn: dict[Name, bool] = field(default_factory=dict)
     """Asks whose turn is kept, and whether an administrator ordered it."""
     paid: set[str] = field(default_factory=set)
-    """What work was stopped for, in the words of `Evict.on_behalf_of`."""
+    """What work was stopped for, or has space kept where stopped work leaves, in the words of `Evict.on_behalf_of`."""
+    leaving: dict[Name, str] = field(default_factory=dict)
+    """Work that was told to stop and has not ended yet, and its node."""
 
     def copy(self) -> Kept:
         """The same, to go on from without changing this."""
-        return Kept(dict(self.node), dict(self.turn), set(self.paid))
+        return Kept(dict(self.node), dict(self.turn), set(self.paid), dict(self.leaving))
 
     def only_gathers(self, name: Name) -> bool:
-        """Whether space on a node is kept because its turn is: no work was stopped for that."""
+        """Whether space on a node is kept because its turn is: no work was stopped there."""
         return name in self.turn and not {name[1], "/".join(name)} & self.paid
 
     def take(self, decisions: Iterable[Decision]) -> None:
@@ -51,11 +61,16 @@ class Kept:
         for decision in decisions:
             if isinstance(decision, Reserved):
                 self.node[decision.application, decision.key] = decision.node
+                if decision.node in self.leaving.values():
+                    self.paid.add(f"{decision.application}/{decision.key}")
             elif isinstance(decision, Unreserved | Allocated):
                 self.node.pop((decision.application, decision.key), None)
                 self.paid -= {decision.key, f"{decision.application}/{decision.key}"}
             elif isinstance(decision, Evict):
                 self.paid.add(decision.on_behalf_of)
+                self.leaving[decision.application, decision.key] = decision.node
+            elif isinstance(decision, Released):
+                self.leaving.pop((decision.application, decision.key), None)
             elif isinstance(decision, ReservationSwitched):
                 self.turn.pop((decision.application, decision.key), None)
                 if decision.on:
