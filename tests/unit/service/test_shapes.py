@@ -22,7 +22,10 @@ from fairlead.service.http.shaped import ShapedRoute
 from fairlead.wire.cluster import Event, Problem
 from fairlead.wire.fields import Shape
 
-RAW = {"endSession", "getFront", "getMetrics", "getJobLogs", "attachToJob", "streamEvents", "notHere"}
+RAW = {
+    *("endSession", "getFront", "getMetrics", "getJobLogs", "attachToJob", "streamEvents"),
+    *("notHere", "readElsewhere", "readConfigurationElsewhere"),
+}
 """They answer with text, a stream, a problem, or only to a session; the last two have tests of their own below."""
 SCOPES = [{"operator": "Exists"}]
 
@@ -250,6 +253,8 @@ async def _refusals(service: ClusterService, session: aiohttp.ClientSession) -> 
     for method, path, status in (
         ("GET", "/api/v1/jobs/default/nobody", 404),
         ("GET", "/api/v1/jobs/default/runs/logs", 404),
+        ("GET", "/api/v1/config", 404),
+        ("GET", "/api/v1/quotas", 404),
         ("POST", "/api/v1/jobs", 405),
         ("GET", "/api/v1/jobs?after=x", 422),
     ):

@@ -334,7 +334,7 @@ async def get_job_logs(key: str) -> Response:
 
 @last.get("/config", include_in_schema=False)
 @last.get("/config/{what}", include_in_schema=False)
-async def get_configuration(place: ClusterOf, what: str = "") -> Response:
+async def read_configuration_elsewhere(place: ClusterOf, what: str = "") -> Response:
     """The queue file, which others keep."""
     del what
     queue_file = place.controller.queue_file
