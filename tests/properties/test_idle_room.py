@@ -9,6 +9,7 @@ from fairlead.core.books.idle_work import IdleWork
 from fairlead.core.model.resources import Items
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("rule", ["guarantee", "both"])
 def test_a_search_that_is_spared_would_find_nothing(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same is decided where every node with idle work is searched each time."""
