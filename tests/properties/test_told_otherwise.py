@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from portions import share
 from properties.deep_courses import DeepCourse
 from properties.rank_courses import RankCourse, rules_of_configuration
-from properties.told_otherwise import WAYS, difference, recorded
+from properties.told_otherwise import WAYS, Otherwise, difference, recorded
+from properties.without_effect import State
 
 from fairlead.core.model.constraints import Requirement
 from fairlead.core.model.decisions import Allocated
+from fairlead.core.model.events import Event, SetPriority
 from fairlead.core.model.resources import Limits, Resources
 
 QUICK = share(3)
@@ -36,13 +40,34 @@ def test_each_way_says_something_else(name: str) -> None:
     """Else it would say nothing that the same is decided."""
     course, way = recorded(RankCourse, "both", 0), WAYS[name]
     told = [course.spec, *(each for each, _, _ in course.calls)]
-    assert way.later_ms or way.besides or any(way.told(each) != each for each in told)
+    if way.besides is None:
+        assert way.later_ms or any(way.told(each) != each for each in told)
+        return
+    besides: list[Event] = []
+
+    def counted(state: State) -> Iterator[Event]:
+        for event in way.besides(state) if way.besides is not None else ():
+            besides.append(event)
+            yield event
+
+    assert not difference(course, Otherwise(besides=counted))
+    assert len(besides) > 20
 
 
 @pytest.mark.parametrize(("kind", "rule", "number"), ONCE_DIFFERENT)
 def test_what_changed_something_once_does_so_no_more(kind: type[RankCourse], rule: str, number: int) -> None:
     course = recorded(kind, rule, number)
     assert not difference(course, WAYS["a node that no other is like"])
+
+
+def test_an_event_with_an_effect_is_seen() -> None:
+    """The check of what is told besides can fail."""
+
+    def a_higher_priority(state: State) -> Iterator[Event]:
+        for ask in state.any_of(state.waiting):
+            yield SetPriority(ask.app.id, ask.key, ask.priority + 5)
+
+    assert difference(recorded(RankCourse, "both", 0), Otherwise(besides=a_higher_priority))
 
 
 def test_a_difference_that_matters_is_seen() -> None:

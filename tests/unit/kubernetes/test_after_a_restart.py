@@ -45,14 +45,19 @@ def used(cluster: Cluster, queue: str) -> int:
     return root.children[queue].allocated.get("vcore", 0)
 
 
-def test_a_gang_that_runs_is_in_its_queue_though_its_maximum_was_lowered_below_it() -> None:
-    cluster = gang(2)
+def until_it_runs(cluster: Cluster) -> None:
+    """A gang comes together, and its members take the places of their placeholders."""
     for _ in range(3):
         acts = cluster.acts()
         cluster.bind_all(acts)
         for act in acts:
             if isinstance(act, DeletePod):
                 cluster.gone(act.pod.name)
+
+
+def test_a_gang_that_runs_is_in_its_queue_though_its_maximum_was_lowered_below_it() -> None:
+    cluster = gang(2)
+    until_it_runs(cluster)
     assert cluster.things["pods", "m0"]["spec"]["nodeName"]
     cluster.restarted(SMALLER)
     assert cluster.acts() == []
@@ -178,12 +183,7 @@ def test_a_placeholder_that_is_still_there_when_its_gang_was_given_up_goes(comes
 def test_what_is_left_of_a_gang_that_has_begun_is_not_held_back_for_it_again(style: str) -> None:
     """All that ran of it has ended: what is left had to wait for room for a whole gang."""
     cluster = gang(2, style)
-    for _ in range(3):
-        acts = cluster.acts()
-        cluster.bind_all(acts)
-        for act in acts:
-            if isinstance(act, DeletePod):
-                cluster.gone(act.pod.name)
+    until_it_runs(cluster)
     member(cluster, "m2", style)
     assert binds(cluster.acts()) == {}
     told(cluster)

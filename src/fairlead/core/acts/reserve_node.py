@@ -68,13 +68,12 @@ def forget_victims(partition: Partition, ask: Ask) -> None:
 
 def watch(partition: Partition, ask: Ask, above: Queue | Ceiling | Shape) -> None:
     """Try the node that is reserved for `ask` again when this moves."""
-    reserved = above.reserved_in(ask.app.queue)
-    reserved[ask] = partition.nodes.reserved_again
-    ask.watches.append(reserved)
+    above.watched_by(ask, partition.nodes.reserved_again)
+    ask.watches.append(above)
 
 
 def unwatch(ask: Ask) -> None:
     """Nothing but its own node has it tried again."""
-    for reserved in ask.watches:
-        reserved.pop(ask, None)
+    for above in ask.watches:
+        above.watched_no_more(ask)
     ask.watches.clear()

@@ -17,7 +17,7 @@ from fairlead.core.model.specs import TAG_CREATION_TIME, TAG_REQUIRED_NODE, AskS
 
 if TYPE_CHECKING:
     from fairlead.core.books.applications import Application
-    from fairlead.core.books.demand import Demand, Shape
+    from fairlead.core.books.demand import Demand, Obstacle, Shape
     from fairlead.core.books.node import Node
     from fairlead.core.books.nominations import Nomination
 
@@ -101,8 +101,8 @@ class Ask:
         self.nomination: Nomination | None = None
         """What is kept for it while it waits (`core.books.nominations`)."""
         self.reserved_on: Node | None = None
-        self.watches: list[dict[Ask, dict[Ask, None]]] = []
-        """Lists of what waits for something that is in the way of its use of the node that is reserved for it."""
+        self.watches: list[Obstacle | Shape] = []
+        """What is in the way of its use of the node that is reserved for it, or may give it another one."""
         self.replaces: Ask | None = None
         """The placeholder that this ask replaces, or the ask that replaces this placeholder."""
         self.bound_for: Node | None = None

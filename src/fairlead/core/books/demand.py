@@ -62,8 +62,8 @@ class Shape:
     """A queue or limit may be in the way of one of its demands; never forgotten where one is."""
     blocked_by_root: bool = False
     """It was unfit because of the sum of all nodes, not because of each single one."""
-    reserved: dict[Queue, dict[Ask, dict[Ask, None]]] = field(default_factory=dict)
-    """By leaf, asks with a reserved node, tried again when it may fit elsewhere: each with the list of those."""
+    reserved: dict[Queue, dict[Ask, None]] = field(default_factory=dict)
+    """By leaf, asks with a reserved node that are tried again when it may fit elsewhere."""
     resting: dict[Batch, None] = field(default_factory=dict)
     """Batches that make no attempt to preempt while no node could hold the shape (`core.acts.infeasible`)."""
 
@@ -73,9 +73,16 @@ class Shape:
         if len(self.key) == 4:
             self.where, self.labels = self.key[2:]
 
-    def reserved_in(self, leaf: Queue) -> dict[Ask, dict[Ask, None]]:
-        """Those of a leaf that are tried again when it may fit elsewhere."""
-        return self.reserved.setdefault(leaf, {})
+    def watched_by(self, ask: Ask, _again: dict[Ask, None]) -> None:
+        """An ask with a reserved node is tried again when it may fit elsewhere (`NodeTable.clear_unfit`)."""
+        self.reserved.setdefault(ask.app.queue, {})[ask] = None
+
+    def watched_no_more(self, ask: Ask) -> None:
+        """It is no longer."""
+        leaf = ask.app.queue
+        self.reserved[leaf].pop(ask)
+        if not self.reserved[leaf]:
+            del self.reserved[leaf]
 
     def demands_in_line(self) -> list[Demand]:
         """Every demand that waits with it and may be looked at."""
@@ -289,9 +296,13 @@ class Obstacle:
         for demand in list(self.gated):
             demand.wake()
 
-    def reserved_in(self, _leaf: Queue) -> dict[Ask, dict[Ask, None]]:
-        """Those that are tried again when either happens, of whatever leaf."""
-        return self.reserved
+    def watched_by(self, ask: Ask, again: dict[Ask, None]) -> None:
+        """An ask with a reserved node is put into `again` when room is made here, or a place for an application."""
+        self.reserved[ask] = again
+
+    def watched_no_more(self, ask: Ask) -> None:
+        """It is no longer."""
+        self.reserved.pop(ask)
 
     def _try_reserved(self) -> None:
         for ask, again in self.reserved.items():

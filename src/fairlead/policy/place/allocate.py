@@ -179,9 +179,9 @@ class Walk:
         if self._idle_makes_room(ask):
             return True
         set_aside(partition, ask, node)
-        return self._is_under_way() or not waits_there(partition, ask)
+        return self._next_differs() or not waits_there(partition, ask)
 
-    def _is_under_way(self) -> bool:
+    def _next_differs(self) -> bool:
         """Whether the next walk would begin otherwise than this one goes on, were a node set aside in between."""
         reserving, attempts = self.partition.reserving, self.attempts
         goes_on_otherwise = reserving.of or reserving.overdue or self._let_go_on or attempts.left or attempts.put_off
@@ -199,8 +199,9 @@ class Walk:
         return reclaim_before(self.partition, self.lines, ask, itself=itself, but=self._held_up)
 
     def _act_before(self, leaf: Queue, first: Batch | None) -> bool:
-        """Set a node aside, or make room, for what stands before this batch: True when it was done. An attempt in vain
-        finds more that is in the way of asks, and takes nothing out of it: `first` stays the first, or may not fit.
+        """Set a node aside, or make room, for what stands before this batch: True when the walk begins anew by it. What
+        is done else finds more that is in the way of asks, and takes nothing out of it: `first` stays the first, or may
+        not fit.
         """
         now_ms = self.partition.now_ms
         due = [(ask_key(first_to_try(batch, now_ms), batch.app.order_key), batch) for batch in leaf.due]

@@ -250,7 +250,7 @@ def place_reserved(partition: Partition, lines: Lines) -> Ask | None:
             _wait_for_node(partition, shape)
     leaves = dict.fromkeys([ask.app.queue for ask in found])
     for shape in elsewhere:
-        leaves |= dict.fromkeys([leaf for leaf, asks in shape.reserved.items() if asks])
+        leaves |= dict.fromkeys(shape.reserved)
     while leaves:
         leaf = first_leaf_in_walk(leaves)
         del leaves[leaf]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from priority_clusters import PriorityCluster
 
-from fairlead.core.acts.reserve_node import RESERVATION_MS, reserve, unreserve, watch
+from fairlead.core.acts.reserve_node import RESERVATION_MS, reserve, unreserve, unwatch, watch
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
@@ -80,6 +80,11 @@ def test_what_the_ask_watched_forgets_it() -> None:
     assert list(part.nodes.reserved_again) == [ask], "it is tried again when that moves"
     unreserve(part, ask)
     assert (queue.reserved, ask.watches) == ({}, [])
+    assert ask.shape is not None
+    watch(part, ask, ask.shape)
+    assert ask.shape.reserved == {ask.app.queue: {ask: None}}
+    unwatch(ask)
+    assert ask.shape.reserved == {}, "a shape that nothing watches has nothing to be tried again"
 
 
 def test_the_node_takes_others_again_when_the_ask_is_withdrawn() -> None:
