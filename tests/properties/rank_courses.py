@@ -218,9 +218,11 @@ class RankCourse(SettlingCourse):
                 aside = [*reserved.get(decision.node, []), *self.set_aside(decision.node, decisions, part)]
                 if ask not in aside and not self.had_its_own_room(decision, meanwhile):
                     rivals = [a for a in candidates if all(h is a and not self.loses_its_node(a, ask) for h in aside)]
-                    if room_was_made_for(decision, meanwhile):
+                    made_on = room_made_for(decision, meanwhile)
+                    if made_on == decision.node:
                         rivals = [a for a in rivals if not is_of_gang(a)]
-                    self.nothing_before_it_would_fit(View(part, self.rule, ask, then), rivals, meanwhile)
+                    view = View(part, self.rule, ask, then, bool(made_on))
+                    self.nothing_before_it_would_fit(view, rivals, meanwhile)
         return decisions
 
     def set_aside(self, node: str, decisions: list[Decision], part: Partition) -> list[Ask]:
@@ -373,12 +375,12 @@ class RankCourse(SettlingCourse):
                         self.breaks("below-guarantee", how)
 
 
-def room_was_made_for(placed: Allocated, meanwhile: Kept) -> bool:
-    """Whether work was stopped for it there. A gang that cannot be whole leaves that alone: else one work after another
-    would be stopped for what never starts.
+def room_made_for(placed: Allocated, meanwhile: Kept) -> str:
+    """The node where work was stopped for it, if any was. A gang that cannot be whole leaves that room alone: else one
+    work after another would be stopped for what never starts.
     """
     name = (placed.application, placed.key)
-    return meanwhile.node.get(name) == placed.node and not meanwhile.only_gathers(name)
+    return meanwhile.node.get(name, "") if not meanwhile.only_gathers(name) else ""
 
 
 def is_only_new_work(part: Partition, event: Event) -> bool:

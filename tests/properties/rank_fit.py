@@ -145,8 +145,11 @@ def _line(ask: Ask, by_rank: bool = False) -> tuple[int, int, int, int]:
 
 
 def _first(app: Application, but_for: Ask | None = None) -> tuple[int, ...]:
-    """Where an application stands: where its first waiting ask does, which is retried or not, and has a priority."""
-    return min(_line(a)[:2] for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle)
+    """Where an application stands: where its first waiting ask does, which is retried or not, and has a priority. What
+    is retried and has its room promised is no longer in line, and takes nothing ahead with it.
+    """
+    waiting_asks = [a for a in app.asks.values() if (a.pending or a is but_for) and not a.spec.idle]
+    return min((int(not a.spec.retried or a.nomination is not None), -a.priority) for a in waiting_asks)
 
 
 def _within_guarantees(ask: Ask, less: Ask | None) -> tuple[int, int]:
@@ -262,6 +265,8 @@ class View:
     less: Ask
     """The allocation that is taken as not there yet."""
     kept: Kept
+    made: bool = False
+    """Work was stopped for it, elsewhere: the room in queues and limits was its own, which a gang leaves alone."""
 
     def binding(self, ask: Ask) -> list[tuple[Ask, str]]:
         """Others for which space is kept that this ask has to leave alone: those of its own rank or higher.
@@ -305,10 +310,11 @@ class View:
 
     def _may_use(self, ask: Ask, binding: list[tuple[Ask, str]]) -> bool:
         """Whether maxima of queues, the sum of all nodes, and limits of its user have room beside what is promised."""
+        stays = self.made and is_of_gang(ask)
         for queue in counted_in(ask):
             most = self._sum_of_nodes() if queue.parent is None else queue.max
             used = dict(queue.allocated)
-            if queue in counted_in(self.less):
+            if queue in counted_in(self.less) and not stays:
                 _add(used, self.less.items, -1)
             overdrawn = any(v < 0 for n in self.part.nodes.nodes.values() for v in n.available.values())
             for holder, _ in binding if queue.parent is not None or overdrawn else ():
@@ -319,7 +325,7 @@ class View:
         own = self.less.app.allowance
         for ceiling in ask.app.allowance.ceilings if ask.app.allowance is not None else ():
             used = dict(ceiling.allocated)
-            if own is not None and ceiling in own.ceilings:
+            if own is not None and ceiling in own.ceilings and not stays:
                 _add(used, self.less.items, -1)
             for holder, _ in binding:
                 if holder.app.allowance is not None and ceiling in holder.app.allowance.ceilings:

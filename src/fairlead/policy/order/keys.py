@@ -106,8 +106,9 @@ def first_leaf_in_walk(leaves: Iterable[Queue]) -> Queue:
 def application_key(app: Application) -> tuple[object, ...]:
     """Order among the applications of a leaf.
 
-    An application stands where its first waiting ask stands: one that begins with a retried ask comes before all that
-    do not, whatever their priorities and shares; among such it goes by the priority of that ask, and then by age. Else
+    An application stands where its first ask in line stands: one that begins with a retried ask (a nominated one is not
+    in line) comes before all that do not, whatever their priorities and shares; among such it goes by the priority of
+    that ask, and then by age. Else
     `fifo`: 1. higher priority, 2. submitted earlier; `fair`: 1. higher priority, 2. smaller usage shares. Without
     `application.sort.priority` the two change places. Then 3. submitted earlier, 4. arrived earlier.
 
