@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books import nominations
@@ -32,7 +32,7 @@ from fairlead.policy.eligibility.headroom import is_held_back
 from fairlead.policy.eligibility.limits import full_ceiling
 from fairlead.policy.eligibility.max_wait import is_free_to_start, waits_for_turn
 from fairlead.policy.order.effective_priority import search_root
-from fairlead.policy.order.keys import application_key, queue_key
+from fairlead.policy.order.keys import application_key, batch_key, queue_key
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import leaves_for_others
 from fairlead.policy.preemption.cheapest_set import Need, cheapest, covers, harm, standing
@@ -69,30 +69,66 @@ def reclaim_before(
     end), or is it `itself`; none of the leaves `but`. Asks with a reservation come first. True when some was told to
     stop. So it is in YuniKorn's walk; where rank decides, every ask does it in its turn (`by_priority`).
     """
+    # What has its turn kept goes first wherever it stands; else nothing counts that is behind the next ask.
+    turns_are_kept = bool(partition.reserving.of)
+    last = next_ask.app.queue if next_ask is not None and not turns_are_kept else None
     ways: dict[Queue, Place] = {}
     before = _place_of(next_ask, ways) if next_ask is not None else None
+    demands = {leaf: _untried(partition, leaf) for leaf in _leaves_until(partition, last) if leaf not in but}
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
-    waiting = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
-    tried: list[Demand] = []
-    own: dict[Batch, list[Ask]] | None = None
-    for leaf in partition.root.walk():
-        for demand in leaf.every_demand() if leaf not in but else ():
-            if demand.live and not is_tried(partition, demand):
-                tried.append(demand)
-                own = with_own_node(partition, partition.idle.running) if own is None else own
-                for batch in [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]:
-                    waiting += dict.fromkeys((*_first_of_each(partition, batch), *own.get(batch, ())))
-    for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask, ways))):
-        if before is not None and not (_place_of(ask, ways) < before or (itself and ask is next_ask)):
-            if partition.reserving.get(ask) is None:
-                return False
-            if _has_room(partition, ask):
-                continue
-        if (plan := find_plan(partition, ask)) is not None:
-            carry_out(partition, plan)
-            return True
-    note_tried(partition, tried)
+    stuck = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
+    leaves = dict.fromkeys([*(leaf for leaf in demands if demands[leaf]), *(ask.app.queue for ask in stuck)])
+    in_order = sorted(leaves, key=lambda leaf: _way_to(leaf, ways))
+    own = with_own_node(partition, partition.idle.running) if leaves else {}
+    for together in [in_order] if turns_are_kept else [[leaf] for leaf in in_order]:
+        waiting = [ask for ask in stuck if ask.app.queue in together]
+        for leaf in together:
+            end = before[1:] if before is not None and leaf is last else None
+            for batch in [batch for demand in demands.get(leaf, ()) for batch in _until(lines, demand, end)]:
+                waiting += dict.fromkeys((*_first_of_each(partition, batch), *own.get(batch, ())))
+        for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask, ways))):
+            if before is not None and not (_place_of(ask, ways) < before or (itself and ask is next_ask)):
+                if partition.reserving.get(ask) is None:
+                    return False
+                if _has_room(partition, ask):
+                    continue
+            if (plan := find_plan(partition, ask)) is not None:
+                carry_out(partition, plan)
+                return True
+        note_tried(partition, [demand for leaf in together if leaf is not last for demand in demands.get(leaf, ())])
     return False
+
+
+def _untried(partition: Partition, leaf: Queue) -> list[Demand]:
+    """The demands of a leaf for which idle work may make room, as far as is known."""
+    return [demand for demand in leaf.every_demand() if demand.live and not is_tried(partition, demand)]
+
+
+def _leaves_until(partition: Partition, last: Queue | None) -> Iterator[Queue]:
+    """The leaves to which the walk comes before this one, and itself; all for None."""
+    if last is None:
+        yield from partition.root.walk()
+        return
+    for queue in last.lineage[:-1]:
+        assert queue.parent is not None
+        place = queue_key(queue)
+        for other in queue.parent.children.values():
+            if other is not queue and queue_key(other) < place:
+                yield from other.walk()
+    yield last
+
+
+def _until(lines: Lines, demand: Demand, end: Place | None) -> list[Batch]:
+    """The batches of a demand that may start, up to a place in the line of their leaf (None: all)."""
+    if end is None:
+        return [entry[2] for entry in demand.entries() if lines.is_eligible(entry[2])]
+    if demand.improved:
+        lines.bring_up(demand)
+    first = demand.first()
+    if first is None or end < first[0]:
+        return []
+    near = [entry[2] for entry in takewhile(lambda entry: not end < entry[0], demand.entries())]
+    return [batch for batch in near if not end < batch_key(batch) and lines.is_eligible(batch)]
 
 
 def _first_of_each(partition: Partition, batch: Batch) -> list[Ask]:
@@ -139,10 +175,14 @@ def _stamp(partition: Partition, demand: Demand) -> int:
 
 def _place_of(ask: Ask, ways: dict[Queue, Place]) -> Place:
     """Where the walk comes to an ask; `ways`: where it comes to each leaf, as far as known."""
-    leaf = ask.app.queue
+    return (_way_to(ask.app.queue, ways), ask.app.order_key or application_key(ask.app), ask.line_key)
+
+
+def _way_to(leaf: Queue, ways: dict[Queue, Place]) -> Place:
+    """Where it comes to a leaf."""
     if leaf not in ways:
         ways[leaf] = tuple(queue_key(queue) for queue in reversed(leaf.lineage[:-1]))
-    return (ways[leaf], ask.app.order_key or application_key(ask.app), ask.line_key)
+    return ways[leaf]
 
 
 def _may_claim(partition: Partition, ask: Ask) -> bool:
@@ -167,7 +207,7 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
-    if not _may_claim(partition, ask):
+    if not _may_claim(partition, ask) or _no_node_helps(partition, ask):
         return None
     group = group_of(ask.app.queue)
     running = [a for a in partition.idle.by_arrival() if a.evict_cause is None and not partition.is_young(a, ask)]
@@ -180,6 +220,15 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
         others = [a for a in running if group not in a.app.queue.lineage[1:] and _is_open(a, fence)]
         plan = _best(partition, ask, own, [a for a in others if not is_spared(partition, ask, a)])
     return plan
+
+
+def _no_node_helps(partition: Partition, ask: Ask) -> bool:
+    """Whether it lacks nothing but room on a node, and no node would have that without idle work either."""
+    if ask.held_on is not None or partition.idle.may_make_room(ask.items, partition.books_version):
+        return False
+    if any(ceiling.lacks(ask.items) for ceiling in ask.app.ceilings) or _needs_of_limits(partition, ask, [], []):
+        return False
+    return not nominations.gets_room_above(partition, ask) and not _needs_above(partition, ask, [])
 
 
 def _is_open(running: Ask, fence: Queue) -> bool:
@@ -197,8 +246,6 @@ def _best(partition: Partition, ask: Ask, own: list[Ask], others: list[Ask]) -> 
     if not covers(found, above + limits):
         return None
     anywhere = bool(above or limits or under_limits or waits_above)
-    if not anywhere and ask.held_on is None and not partition.idle.may_make_room(ask.items, partition.books_version):
-        return None
     may_go = by_node(found)
     plans = []
     for node in _nodes_worth_a_look(partition, ask, {**may_go, **leaving}, anywhere):
