@@ -38,7 +38,7 @@ class IdleWork:
         self.running: dict[Ask, None] = {}
         """What runs, in no order that counts."""
         self._rooms: list[Book] = []
-        """What each node with some of that would have free without it, at a version of the books."""
+        """What each node with some of that, not set aside, would have free without it, at a version of the books."""
         self._rooms_version = -1
         self._fits: dict[Items, bool] = {}
         """By amount whether one of these has room for it."""
@@ -62,11 +62,13 @@ class IdleWork:
         return sorted(self.running, key=attrgetter("seq"))
 
     def may_make_room(self, items: Items, version: int) -> bool:
-        """Whether some node would have room for this much if all idle work there were gone; `version`: of the books."""
+        """Whether some node that is not set aside would have room for this much if all idle work there were gone;
+        `version`: of the books.
+        """
         if self._rooms_version != version:
             rooms: dict[Node, Book] = {}
             for ask in self.running:
-                if (node := ask.node) is not None:
+                if (node := ask.node) is not None and not node.reservations:
                     add_to(rooms.setdefault(node, dict(node.free)), ask.items)
             self._rooms, self._rooms_version, self._fits = list(rooms.values()), version, {}
         found = self._fits.get(items)

@@ -74,18 +74,23 @@ def reclaim_before(
     last = next_ask.app.queue if next_ask is not None and not turns_are_kept else None
     ways: dict[Queue, Place] = {}
     before = _place_of(next_ask, ways) if next_ask is not None else None
-    demands = {leaf: _untried(partition, leaf) for leaf in _leaves_until(partition, last) if leaf not in but}
+    own = with_own_node(partition, partition.idle.running)
+    own = {batch: asks for batch, asks in own.items() if batch.stamp and not is_tried(partition, batch.demand)}
+    have_own = dict.fromkeys([batch.demand for batch in own])
+    until = [leaf for leaf in _leaves_until(partition, last) if leaf not in but]
+    demands = {leaf: _untried(partition, leaf, have_own) for leaf in until}
     stuck = [n.ask for n in partition.nominations.of.values() if n.is_stuck]
     stuck = [ask for ask in stuck if may_stop_ms(partition, ask) <= partition.now_ms]
-    leaves = dict.fromkeys([*(leaf for leaf in demands if demands[leaf]), *(ask.app.queue for ask in stuck)])
+    apart = stuck + [ask for batch in own if lines.is_eligible(batch) for ask in own[batch] if batch.demand.live]
+    apart = [ask for ask in apart if ask in stuck or ask.app.queue in demands]
+    leaves = dict.fromkeys([*(leaf for leaf in demands if demands[leaf]), *(ask.app.queue for ask in apart)])
     in_order = sorted(leaves, key=lambda leaf: _way_to(leaf, ways))
-    own = with_own_node(partition, partition.idle.running) if leaves else {}
     for together in [in_order] if turns_are_kept else [[leaf] for leaf in in_order]:
-        waiting = [ask for ask in stuck if ask.app.queue in together]
+        waiting = dict.fromkeys([ask for ask in apart if ask.app.queue in together])
         for leaf in together:
             end = before[1:] if before is not None and leaf is last else None
             for batch in [batch for demand in demands.get(leaf, ()) for batch in _until(lines, demand, end)]:
-                waiting += dict.fromkeys((*_first_of_each(partition, batch), *own.get(batch, ())))
+                waiting |= dict.fromkeys(_first_of_each(partition, batch))
         for ask in sorted(waiting, key=lambda ask: (partition.reserving.get(ask) is None, _place_of(ask, ways))):
             if before is not None and not (_place_of(ask, ways) < before or (itself and ask is next_ask)):
                 if partition.reserving.get(ask) is None:
@@ -99,9 +104,18 @@ def reclaim_before(
     return False
 
 
-def _untried(partition: Partition, leaf: Queue) -> list[Demand]:
-    """The demands of a leaf for which idle work may make room, as far as is known."""
-    return [demand for demand in leaf.every_demand() if demand.live and not is_tried(partition, demand)]
+def _untried(partition: Partition, leaf: Queue, have_own: Collection[Demand]) -> list[Demand]:
+    """The demands of a leaf for which idle work may make room, as far as is known; asks with nodes of their own apart.
+    All of a demand are alike for nodes, queues and limits, but for one with a kept turn, for which room may gather.
+    """
+    found = []
+    for demand in leaf.every_demand():
+        if demand.live and not is_tried(partition, demand) and (first := demand.first()) is not None:
+            if partition.reserving.of or not _no_node_helps(partition, first[2].head):
+                found.append(demand)
+            elif demand not in have_own:
+                note_tried(partition, [demand])
+    return found
 
 
 def _leaves_until(partition: Partition, last: Queue | None) -> Iterator[Queue]:
@@ -207,7 +221,9 @@ def _may_claim(partition: Partition, ask: Ask) -> bool:
 
 def find_plan(partition: Partition, ask: Ask) -> Plan | None:
     """The plan with the least harm over all nodes, or None when stopping idle work does not help."""
-    if not _may_claim(partition, ask) or _no_node_helps(partition, ask):
+    if not _may_claim(partition, ask):
+        return None
+    if ask.held_on is None and ask.reserved_on is None and _no_node_helps(partition, ask):
         return None
     group = group_of(ask.app.queue)
     running = [a for a in partition.idle.by_arrival() if a.evict_cause is None and not partition.is_young(a, ask)]
@@ -223,8 +239,10 @@ def find_plan(partition: Partition, ask: Ask) -> Plan | None:
 
 
 def _no_node_helps(partition: Partition, ask: Ask) -> bool:
-    """Whether it lacks nothing but room on a node, and no node would have that without idle work either."""
-    if ask.held_on is not None or partition.idle.may_make_room(ask.items, partition.books_version):
+    """Whether it lacks nothing but room on a node, and no node would have that without idle work either, but for one
+    that is set aside.
+    """
+    if partition.idle.may_make_room(ask.items, partition.books_version):
         return False
     if any(ceiling.lacks(ask.items) for ceiling in ask.app.ceilings) or _needs_of_limits(partition, ask, [], []):
         return False
