@@ -21,7 +21,7 @@ from fairlead.core.acts.reserve_node import RESERVATION_MS
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.idle_work import payer
 from fairlead.core.books.node import Node
-from fairlead.core.books.nominations import kept_under
+from fairlead.core.books.nominations import kept_under, queue_short_of_kept
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.books.user_limits import Ceiling
@@ -228,7 +228,7 @@ def _choose_node(
     partition: Partition, ask: Ask, found: list[Ask], most: dict[Queue, int], snapshots: QueueSnapshots
 ) -> Plan | None:
     """`most`: so much may be stopped of these queues and below."""
-    if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
+    if _is_full_above(partition, ask):
         # A maximum was in its way, so that no node was looked at.
         nodes = partition.nodes.nodes.values()
         usable = (n for n in nodes if n.room_for(ask) and _is_usable(partition, n, ask))
@@ -256,6 +256,13 @@ def _choose_node(
         if choice is not None and (best is None or choice.rank < best.rank):
             best = choice
     return best
+
+
+def _is_full_above(partition: Partition, ask: Ask) -> bool:
+    """Whether a maximum has no room for it, or none beside what is kept there for others."""
+    if ask.app.queue.short_of_room(ask.items) is not None or not partition.nodes.sum_has_room(ask.items):
+        return True
+    return queue_short_of_kept(partition, ask.app.queue, ask.items, (ask,)) is not None
 
 
 def _is_usable(partition: Partition, node: Node, ask: Ask) -> bool:
@@ -361,7 +368,9 @@ def _as_many_as_needed(partition: Partition, ask: Ask, node: Node, victims: list
 
 
 def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: list[Ask]) -> bool:
-    """Whether the ask fits on the node and under every maximum, counting what leaves or is about to as gone."""
+    """Whether the ask fits on the node and under every maximum, beside what is kept there for others; what leaves or is
+    about to counts as gone.
+    """
     free = node.free_for(ask, (victim for victim in gone if victim.node is node))
     if not fits_in(ask.items, free) or not partition.nodes.suits(ask, node, gone):
         return False
@@ -369,6 +378,7 @@ def _can_be_placed_without(partition: Partition, ask: Ask, node: Node, gone: lis
         if queue.max is None:
             continue
         used = {n: v - queue.preempting.get(n, 0) for n, v in queue.allocated.items()}
+        add_to(used, tuple(kept_under(partition, queue, (ask,)).items()))
         for victim in gone:
             if queue in payer(victim).lineage:
                 take_from(used, victim.items)

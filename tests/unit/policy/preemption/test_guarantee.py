@@ -503,3 +503,32 @@ def test_room_beside_it_is_not_counted_on_above_a_maximum() -> None:
     assert case.run(1_000) == ([], ["v1"])
     node = case.s.cluster.partitions["default"].nodes.nodes["n1"]
     assert [ask.key for ask in node.reservations] == ["h1"]
+
+
+def kept_for_a_turn(nodes: tuple[int, ...], most: int, waits: int, *others: tuple[str, str, int, int]) -> Case:
+    """`late` waits too long in `p.b`, and room is kept for it."""
+    below = queue("a", g=4), queue("b", wait_max="1m")
+    case = Case(queue("p", *below, most=most), queue("c", preemption_policy="disabled"), nodes=nodes)
+    for other in others:
+        case.ask(*other)
+        case.run()
+    case.ask("late", "p.b", waits)
+    assert case.run() == ([], [])
+    assert case.run(60_000) == ([], [])
+    return case
+
+
+def test_nothing_is_stopped_for_room_that_is_kept_for_another_under_a_maximum() -> None:
+    """What the victim would leave in the queue above goes to what has waited too long there."""
+    case = kept_for_a_turn((6, 4), 6, 3, ("v1", "p.b", 3, 0), ("stays", "p.b", 3, 9))
+    case.ask("h", "p.a", 3)
+    assert case.run(1_000) == ([], [])
+    case.s.handle(Release("v1", "v1", Cause.FINISHED), case.now)
+    assert case.run() == (["late@n1"], [])
+
+
+def test_what_is_kept_for_another_under_a_maximum_is_made_room_beside() -> None:
+    """The queue above has room but for what is kept in it; a node has all that it takes."""
+    case = kept_for_a_turn((1, 5, 3), 8, 5, ("v1", "p.b", 1, 0), ("other", "c", 2, 0))
+    case.ask("h", "p.a", 3)
+    assert case.run(1_000) == (["h@n3"], ["v1"])
