@@ -49,16 +49,19 @@ def is_free_to_start(partition: Partition, ask: Ask) -> bool:
 def keep_turns(partition: Partition) -> None:
     """Before each run: give reservations that are due, and gather room for those that waited too long."""
     book = partition.reserving
+    changed: dict[Queue, None] = {}
     for ask, reservation in book.every():
         if reservation.by_itself and (limit := _limit(partition, ask)) is not reservation.limit:
             reservation.limit = limit
             partition.books_version += 1
-            reserve_turn.reordered(partition, ask.app.queue)
-            book.overdue[ask.app.queue] = None
+            changed[ask.app.queue] = None
+    book.overdue |= changed
     while book.overdue:
         leaf = min(book.overdue, key=lambda queue: queue.seq)
         del book.overdue[leaf]
         _give_turn(partition, leaf)
+    for leaf in changed:  # Once it is known which turns are kept still.
+        reserve_turn.reordered(partition, leaf)
     # Ordinary work that starts makes no room, but it may close a gate, also one that was opened here.
     news, room_stamp = partition.news, partition.room_stamp
     if book.places_made != (news, room_stamp, _gates_closed(partition)):

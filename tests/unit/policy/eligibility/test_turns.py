@@ -332,3 +332,20 @@ def test_room_for_a_gang_does_not_gather_where_its_own_placeholders_stand(rule: 
         s.schedule(now)
     assert [a.key for a in s.cluster.partitions["default"].nodes.nodes["n2"].allocations] == ["three", "g1"]
     check_books(s)
+
+
+def test_a_turn_that_ends_takes_no_node_from_what_it_would_hold_back() -> None:
+    """Sue's limit is in the way of her work no more: of two turns the older one is kept, with the node that is set
+    aside for it.
+    """
+    s = sues("guarantee", FOUR, n1=6, n2=1)
+    submit(s, "stays", 3, 0, queue="root.b")
+    submit(s, "sue1", 2, 0, user="sue")
+    s.schedule(0)
+    submit(s, "kim", 2, 1, user="kim")
+    submit(s, "sue2", 4, 2, user="sue", priority=3)
+    over_time(s, 2, HOUR + 3)
+    submit(s, "above", 3, HOUR + 4, queue="root.b", priority=9)
+    s.handle(Release("sue1", "sue1", Cause.FINISHED), HOUR + 5)
+    assert started(over_time(s, HOUR + 5, HOUR + 6)) == ["kim@n1"]
+    check_books(s)
