@@ -15,7 +15,7 @@ windows, 65536 work that begins later, 131072 (beside 512) backfill, 1048576 bou
 limits above leaves, and more nodes, 2097152 work for one node alone, 4194304 idle work that borrows in a queue below
 the root, 8388608 queues in which jobs share, 16777216 work that would rather be on some nodes than on others.
 
-Numbers from 10**12 on are by the rule `guarantee` (not with 64, 512 and 1024): in YuniKorn's walk, with fair and other
+Numbers from 10**12 on are by the rule `guarantee` (not with 64): in YuniKorn's walk, with fair and other
 leaves, nodes that are set aside, and preemption off. There the thousands of what is left say the same up to 16384;
 with 262144 preemption is on, with 524288 some work requires one node, and with 1048576 maximums change, and queues give
 back what they have too much. With 2097152 (without that) one queue alone is guaranteed anything, and its work is

@@ -54,7 +54,7 @@ class ByGuarantee(Quotas):
 
     def _may_try(self, work: Work) -> bool:
         has_due = any(self._said_of(path).due for path in self._lineage(work.gang.job.queue))
-        is_out = work.task.idle or work.task.meek or work.task.required or work.kept_on or work.has_made_room
+        is_out = work.task.idle or work.task.meek or work.task.required or self._has_promise(work) or work.has_made_room
         return has_due and not is_out
 
     def _fits_nowhere(self, work: Work) -> bool:
@@ -84,14 +84,14 @@ class ByGuarantee(Quotas):
             self.lost = [*self.lost, (self.now_ms, victim.gang.job.queue)]
         if work.reserved != node:
             work.reserved, work.reserved_ms = node, self.now_ms
-        work.has_made_room = True
+        work.has_made_room, work.awaits = True, tuple(victims)
         return True
 
     # -- what queues would use ----------------------------------------------------------------------------------------
 
     def _to_come(self, work: Work) -> list[Work]:
         """Others for which work was stopped, idle work too."""
-        return [w for w in self.waiting if (w.has_made_room or w.kept_on) and w is not work]
+        return [w for w in self.waiting if (w.has_made_room or self._has_promise(w)) and w is not work]
 
     def _would_use(self, path: str, name: str, work: Work, supposed: Supposed) -> int:
         used = self._used(path, name, leaving=False, idle=False) - self._amount_in(path, name, supposed.gone)
@@ -137,7 +137,7 @@ class ByGuarantee(Quotas):
             return None
         most = self._beyond_losses(found)
         nodes = self._open_for(work)
-        with_room = [node for node in nodes if is_full and self._has_room(work, node, lambda w: True)]
+        with_room = [node for node in nodes if is_full and self._has_room(work, node, lambda w: w is not work)]
         choices = [(victims, node) for node in nodes for victims in self._sets_on(work, node, found, most)]
         choices = [([], with_room[0])] if with_room else choices
         if not choices:
@@ -258,12 +258,12 @@ class ByGuarantee(Quotas):
                 break
             taken.append(victim)
             supposed = supposed.with_(victim, charged=True)
-            if self._has_room(work, node, lambda w: True, taken):
+            if self._has_room(work, node, lambda w: w is not work, taken):
                 return taken
         return None
 
     def _missing(self, work: Work, node: str, gone: list[Work]) -> Amount:
-        free = self._free(node, lambda w: True)
+        free = self._free(node, lambda w: w is not work)
         for each in gone:
             for name, value in each.task.amount:
                 free[name] += value
@@ -295,7 +295,7 @@ class ByGuarantee(Quotas):
         for spared in sorted(idle, key=lambda w: (-w.task.priority, w.start_ms, w.number)):
             rest = [w for w in victims if w is not spared]
             lacks = any(self._lacks(path, work, rest) for path in self._lineage(work.gang.job.queue))
-            if self._has_room(work, node, lambda w: True, rest) and not lacks:
+            if self._has_room(work, node, lambda w: w is not work, rest) and not lacks:
                 victims = rest
         return victims
 
@@ -303,11 +303,11 @@ class ByGuarantee(Quotas):
         """The first of these after which it can be placed; those elsewhere only once it fits on its node."""
         taken: list[Work] = []
         for victim in victims:
-            if victim.node != node and not self._has_room(work, node, lambda w: True, taken):
+            if victim.node != node and not self._has_room(work, node, lambda w: w is not work, taken):
                 continue
             taken.append(victim)
             lacks = any(self._lacks(path, work, taken) for path in self._lineage(work.gang.job.queue))
-            if self._has_room(work, node, lambda w: True, taken) and not lacks:
+            if self._has_room(work, node, lambda w: w is not work, taken) and not lacks:
                 return taken
         return None
 

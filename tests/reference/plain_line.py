@@ -215,6 +215,8 @@ class Line:
         self.drained: set[str] = set()
         self.is_resized = False
         """Some node has not the size any more that it had."""
+        self.is_by_rank = True
+        """What goes before takes room that is kept for weaker ones."""
         self.counts_dues = True
         """Guarantees count for rank (`both`)."""
         self.now_ms = 0

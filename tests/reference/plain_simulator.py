@@ -467,6 +467,7 @@ class PlainSimulator(Backfill):
         self._runs(work)
         self._ends_turn(work)
         nominees = sorted((w for w in self.waiting if w.kept_on == node), key=lambda w: w.kept_since)
+        passes = passes or not self.is_by_rank
         while nominees and not passes and min(self._left_on(node).values()) < 0:
             weakest = nominees[0]
             for other in nominees[1:]:

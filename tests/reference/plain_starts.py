@@ -59,7 +59,7 @@ class Starts(Windowed):
             gone = [w for w in self.running if self._ends_by(w) <= at_ms]
             if any(self._is_full_then(path, work, gone) for path in lineage):
                 continue
-            fits = [node for node in self.nodes if self._has_room_then(work, node, gone, yielding)]
+            fits = [node for node in self._open_to(work) if self._has_room_then(work, node, gone, yielding)]
             if not fits:
                 continue
             node, start_ms = self._first_of(work, fits), max(at_ms, self.now_ms)

@@ -266,12 +266,16 @@ class Turns(Idle):
     def _node_for(self, work: Work) -> str:
         """Where there is room now, else where it lacks least."""
         if not any(self._is_full(path, work) for path in self._lineage(work.gang.job.queue)):
-            fits = [n for n in self.nodes if self._has_room(work, n, lambda w: w is not work)]
+            fits = [n for n in self._open_to(work) if self._has_room(work, n, lambda w: w is not work)]
             if fits:
                 return self._first_of(work, fits)
-        could_be = [n for n in self.nodes if self._could_be(work, n)]
+        could_be = [n for n in self._open_to(work) if self._could_be(work, n)]
         suitable = [n for n in could_be if not self._is_kept_off(work, n, lambda w: w is not work)]
         return min(suitable, key=lambda n: (self._shortage(work, n), self._fullness(n), n), default="")
+
+    def _open_to(self, work: Work) -> list[str]:
+        """Nodes that are not set aside for others."""
+        return list(self.nodes)
 
     def _shortage(self, work: Work, node: str) -> float:
         free = self._free(node, lambda w: w is not work)

@@ -2,7 +2,7 @@
 
 Written from the rules in the plainest way: for each placement the whole tree is gone through anew, queue by queue in
 order, in each leaf its applications in order, of each its asks. Idle work has no turn: it takes what is left, and gives
-it back to what has. It knows no kept turns.
+it back to what has. What waits for a turn that is kept has none itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Walk(PlainSimulator):
 
     def __init__(self, *given: object, **more: object) -> None:
         super().__init__(*given, **more)  # type: ignore[arg-type]
-        self.counts_dues = False
+        self.counts_dues = self.is_by_rank = False
         self.let_go_on: tuple[Work, str] | None = None
         """The first placeholder of this walk that let another gang go on, and where it would have started."""
         self.acted_ms = 0
@@ -57,13 +57,42 @@ class Walk(PlainSimulator):
         if self._takes_kept():
             self.acted_ms = self.now_ms
             return True
+        before = self._kept_for_turns()
+        is_open_to_more = self._keep_turns() or before != self._kept_for_turns()
+        self.has_moved = self.has_moved or is_open_to_more
         self._drops_useless()
-        if self._takes_reserved() or self._below("root"):
+        if self._takes_kept() or self._takes_reserved() or self._takes_back_first() or self._below("root"):
             self.acted_ms = self.now_ms
             return True
         if self.let_go_on is not None:
             self._placed(*self.let_go_on)
         return self.has_moved or self.let_go_on is not None
+
+    def _kept_for_turns(self) -> list[tuple[object, ...]]:
+        return [(w, limit, w.kept_on, w.reserved) for w, limit in self.turns.items()]
+
+    def _give_turns(self, path: str) -> None:
+        """No node is set aside for what waits for a turn."""
+        super()._give_turns(path)
+        of_leaf = (w for w in self.waiting if w.reserved and w.gang.job.queue == path)
+        for work in [w for w in of_leaf if self._waits_for_turn(w)]:
+            self._lets_go(work)
+            self.has_moved = True
+
+    def _gather(self, work: Work) -> None:
+        """Room gathers on the node that is set aside for it, if there is one, and so in the queues above."""
+        node = work.reserved
+        if not node:
+            super()._gather(work)
+        elif self._is_worth_it(work) and self._is_of_use(work, node) and not self._misses(work, node):
+            leaving = tuple(w for w in work.awaits if w in self.running)
+            self._lets_go(work)
+            self._gathers_on(work, node)
+            work.gathers, work.awaits = not leaving, leaving
+
+    def _open_to(self, work: Work) -> list[str]:
+        taken = {w.reserved for w in self.waiting if w is not work}
+        return [node for node in self.nodes if node not in taken]
 
     def _room_for_idle(self, work: Work) -> str:
         """Where no node is set aside."""
@@ -85,7 +114,7 @@ class Walk(PlainSimulator):
             if wanted and (node := self._stays_on(work, wanted)):
                 self._placed(work, node)
                 return True
-            if not wanted and not self._something_leaves(work):
+            if not wanted and not work.gathers and not self._something_leaves(work):
                 work.kept_on, self.has_moved = "", True
         return False
 
@@ -93,7 +122,8 @@ class Walk(PlainSimulator):
         return other is not work and other.kept_since < work.kept_since
 
     def _room_of_kept(self, work: Work) -> str:
-        behind = [w for w in self.waiting if w.kept_on and w is not work and not self._goes_before(w, work)]
+        kept = [w for w in self.waiting if w.kept_on and w is not work]
+        behind = [w for w in kept if not self._goes_before(w, work) or (w.gathers and not work.gathers)]
         if not self._is_allowed(work, behind) or not self._may_begin(work):
             return ""
         lineage = list(self._lineage(work.gang.job.queue))
@@ -101,11 +131,16 @@ class Walk(PlainSimulator):
             return ""
         if self._has_room(work, work.kept_on, lambda w: self._goes_before(w, work)):
             return work.kept_on
-        if any(self._lacks(path, work, []) for path in lineage):
+        gathering = [w for w in kept if w.gathers]
+        if not work.gathers and any(self._lacks(path, work, gathering) for path in lineage):
             return ""
         taken = self._set_aside()
         fits = [n for n in self.nodes if n not in taken and self._has_room(work, n, lambda w: w is not work)]
         return self._first_of(work, fits)
+
+    def _has_promise(self, work: Work) -> bool:
+        """Whether work was stopped for it, and room is kept where that leaves."""
+        return work.kept_on != "" and not work.gathers
 
     def _takes_back(self, work: Work) -> bool:
         """Idle work is told to stop for it, or what leaves is kept for it."""
@@ -120,10 +155,19 @@ class Walk(PlainSimulator):
             if victim in plan.others:
                 self.lost = [*self.lost, (self.now_ms, victim.gang.job.queue)]
                 self.pairs = {**self.pairs, (work.name, victim.name): self.news}
-        work.kept_on, work.kept_since = plan.node, next(self.numbers)
+        work.kept_on, work.kept_since, work.gathers = plan.node, next(self.numbers), False
         work.awaits = (*plan.victims, *plan.leaving)
         self.has_moved = True
         return True
+
+    def _takes_back_first(self) -> bool:
+        """Idle work makes room for what has its turn kept before anything is done for others."""
+        for leaf in self._leaves_below("root") if self.turns else ():
+            for work in [w for gang in self._jobs_of(leaf) for w in self._asks_of(gang) if w in self.turns]:
+                may_claim = work.gang.waits_for is None and not self._waits_for_turn(work) and self._may_begin(work)
+                if may_claim and not self._room_for(work) and self._takes_back(work):
+                    return True
+        return False
 
     def _is_within_due(self, work: Work) -> bool:
         """Preemption is off: other groups give nothing back."""
@@ -133,9 +177,9 @@ class Walk(PlainSimulator):
         is_taken = any(w.reserved == node and w is not work for w in self.waiting)
         return None if is_taken else super()._idle_plan_on(work, node, own, others)
 
-    def _in_line(self) -> list[Work]:
+    def _with_a_turn(self) -> list[Work]:
         """What has a turn: idle work has none, nor has what has room kept for it."""
-        return [w for w in self.waiting if not (w.task.idle or w.kept_on)]
+        return [w for w in self.waiting if not (w.task.idle or self._has_promise(w))]
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +188,7 @@ class Walk(PlainSimulator):
 
     def _children(self, path: str) -> list[str]:
         """Those below it in which anything waits, in order."""
-        waiting = [w for w in self._in_line() if self._within(path, w.gang)]
+        waiting = [w for w in self._with_a_turn() if self._within(path, w.gang)]
         below = {each for each in self.queues if each.rpartition(".")[0] == path}
         return sorted((q for q in below if any(self._within(q, w.gang) for w in waiting)), key=self._place_of_queue)
 
@@ -157,7 +201,7 @@ class Walk(PlainSimulator):
         return (*first, *last)
 
     def _jobs_of(self, leaf: str) -> list[Gang]:
-        waiting = {w.gang for w in self._in_line() if w.gang.job.queue == leaf}
+        waiting = {w.gang for w in self._with_a_turn() if w.gang.job.queue == leaf}
         return sorted(waiting, key=self._place_of_job)
 
     def _place_of_job(self, gang: Gang) -> tuple[object, ...]:
@@ -181,13 +225,13 @@ class Walk(PlainSimulator):
         return tuple(sorted((value / due.get(name, 1) for name, value in used.items()), reverse=True))
 
     def _asks_of(self, gang: Gang) -> list[Work]:
-        return sorted((w for w in self._in_line() if w.gang is gang), key=_place_in_job)
+        return sorted((w for w in self._with_a_turn() if w.gang is gang), key=_place_in_job)
 
     # -- the walk -----------------------------------------------------------------------------------------------------
 
     def _below(self, path: str) -> bool:
         """The first that can do anything does it."""
-        if path in {work.gang.job.queue for work in self._in_line()}:
+        if path in {work.gang.job.queue for work in self._with_a_turn()}:
             return self._in_leaf(path)
         return any(self._below(child) for child in self._children(path))
 
@@ -195,6 +239,8 @@ class Walk(PlainSimulator):
         behind = any(work.takes_over for work in self.running)
         for gang in self._jobs_of(leaf):
             for work in self._asks_of(gang) if gang.waits_for is None else ():
+                if self._waits_for_turn(work):
+                    continue
                 if not (behind and self._is_behind_holders(work)) and self._may_begin(work):
                     yield work
 
@@ -247,7 +293,7 @@ class Walk(PlainSimulator):
         for leaf in self._leaves_below("root"):
             for gang in self._jobs_of(leaf):
                 ready = [w for w in self._asks_of(gang) if w.reserved and gang.waits_for is None]
-                ready = [w for w in ready if self._may_start(w)]
+                ready = [w for w in ready if self._may_start(w) and not self._waits_for_turn(w)]
                 found = [(w, w.reserved) for w in ready if self._has_room(w, w.reserved, lambda w: True)]
                 found += [(w, node) for w in ready if (node := self._room_for(w))]
                 for work, wanted in found:
@@ -269,7 +315,7 @@ class Walk(PlainSimulator):
 
     def _sets_aside(self, work: Work) -> bool:
         """The open node that it would fill most is set aside for it."""
-        if work.reserved or work.made_ms + RESERVE_AFTER_MS > self.now_ms:
+        if work.reserved or work.kept_on or work.made_ms + RESERVE_AFTER_MS > self.now_ms:
             return False
         taken = {w.reserved for w in self.waiting}
         could_be = [n for n, amount in self.nodes.items() if n not in taken and self._fits(work, n, amount)]

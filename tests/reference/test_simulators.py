@@ -12,6 +12,8 @@ WITH_LIMITS = (32768, 33280, 98304, 131584)
 """Kinds of worlds where it is known how long work lasts at most."""
 IDLE = (33554432018, 33816576012, 33816832001, 33816832004, 33816832005, 34340864537, 34341122167)
 """By guarantee, with idle work."""
+KEPT = (512032, 1536006, 2560006, 262656016, 262656019, 33817088033)
+"""By guarantee, with kept turns."""
 LARGE = (2361505010, 1966080306)
 """By guarantee, where something is too large or too much."""
 LATER = (33024000, 131584002, 132608000, 213504000)
@@ -49,7 +51,7 @@ def test_so_they_do_with_more_in_it(more: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "number",
-    [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003, *LARGE, *IDLE],
+    [131072002, 131072006, 393216001, 393216004, 917504002, 917760002, 1441792002, 2490368003, *LARGE, *IDLE, *KEPT],
 )
 def test_so_they_do_by_guarantee(number: int) -> None:
     """YuniKorn's walk with nodes that are set aside, preemption off and on, work that requires one node, ports beside
@@ -60,7 +62,8 @@ def test_so_they_do_by_guarantee(number: int) -> None:
     their queue is guaranteed. 33816832001: it made room for what was behind a gang that let another one go on.
     33816832005: it stayed on the node that was set aside for the second of two alike. 1966080306: what is too large
     goes on trying in vain, also where a limit is in its way. 34341122167: what requires a node takes room there
-    that is kept for what idle work was stopped for.
+    that is kept for what idle work was stopped for. 2560006: a turn that ended took the node of an older one.
+    262656019: no room was made beside what was kept for another under a maximum.
     """
     tally = compared(range(BY_GUARANTEE + number, BY_GUARANTEE + number + 1))
     assert not tally.different, "\n".join(tally.different)
