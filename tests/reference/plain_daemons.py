@@ -50,7 +50,7 @@ class Daemons(Walk):
             self._lets_go(other)
 
     def _placed(self, work: Work, node: str, *, passes: bool = False) -> None:
-        if work.task.required:
+        if work.task.required and not work.kept_on:
             self._takes_node(work, node)
         super()._placed(work, node, passes=passes)
 
@@ -114,6 +114,7 @@ class Daemons(Walk):
         if work.task.required:
             return False
         others = [w for w in self.waiting if w.task.required == node and w.gang.waits_for is None]
+        others = [w for w in others if not self._waits_for_turn(w)]
         for other in [w for w in others if self._may_start(w) and not w.has_made_room]:
             newcomers = [work, *(w for w in self._kept_there(node) if w is not work)]
             if not self._will_fit(other, node, newcomers):
