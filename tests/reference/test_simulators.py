@@ -12,7 +12,7 @@ WITH_LIMITS = (32768, 33280, 98304, 131584)
 """Kinds of worlds where it is known how long work lasts at most."""
 IDLE = (33554432018, 33816576012, 33816832001, 33816832004, 33816832005, 34340864537, 34341122167)
 """By guarantee, with idle work."""
-KEPT = (512032, 1536006, 2560006, 262656016, 262656019, 33817088033)
+KEPT = (512032, 1536006, 2560006, 262656016, 262656019, 525824008, 33817088033)
 """By guarantee, with kept turns."""
 LARGE = (2361505010, 1966080306)
 """By guarantee, where something is too large or too much."""
