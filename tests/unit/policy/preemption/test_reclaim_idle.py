@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from priority_clusters import PriorityCluster, cores, on, only_on
 
+from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.eviction_history import HOUR_MS
+from fairlead.core.books.partition import Partition
 from fairlead.core.model.constraints import Constraints
 from fairlead.core.model.decisions import Decision, Evict, LoopBroken, Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, Cause, DrainNode, Release, ReserveAsk
 from fairlead.core.model.resources import Limits, Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, LimitSpec, QueueSpec
+from fairlead.policy.preemption import reclaim_idle
 from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.scheduler import Scheduler
 
@@ -497,3 +500,27 @@ def test_room_that_gathers_for_an_ask_is_no_reason_to_leave_idle_work_alone(rule
     assert c.run() == ([], ["borrows"])
     c.gone("borrows")
     assert c.run()[0] == ["waits@n1"]
+
+
+@pytest.mark.plain
+def test_what_is_behind_the_next_ask_is_not_looked_at_before_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty start one after the other in two queues while idle work runs, and one that has no room waits before them:
+    for each start that one alone is looked at, until something changes for it.
+    """
+    c = two_groups("guarantee")
+    c.node("n2", 30)
+    idle(c, "borrows", 1)
+    looked_at: list[str] = []
+    first_of_each = reclaim_idle._first_of_each
+
+    def looked(partition: Partition, batch: Batch) -> list[Ask]:
+        looked_at.append(batch.head.key)
+        return first_of_each(partition, batch)
+
+    monkeypatch.setattr(reclaim_idle, "_first_of_each", looked)
+    c.submit("large", 31, 9, "root.g.other")
+    for i in range(20):
+        c.submit(f"small-{i}", 1, 0, "root.h.b" if i % 2 else "root.g.other")
+    started, _ = c.run()
+    assert len(started) == 20
+    assert len(looked_at) <= 2 * 20, "the one that has no room, and the next one itself"
