@@ -199,6 +199,7 @@ class RankCourse(SettlingCourse):
     def portion(self) -> list[Decision]:
         """What the twin decides until it placed one ask."""
         part = self.twin.cluster.partitions["default"]
+        self.kept.look(part)
         candidates = [a for a in waiting(part) if may_start(part, a, self.kept, self.now_ms)]
         reserved = {n.id: list(n.reservations) for n in part.nodes.nodes.values()}
         decisions = self.twin.schedule(self.now_ms, 1)

@@ -76,6 +76,13 @@ class Kept:
                 if decision.on:
                     self.turn[decision.application, decision.key] = bool(decision.who)
 
+    def look(self, part: Partition) -> None:
+        """What is nominated, and not only so that room gathers, has room kept where stopped work leaves, on its
+        node or in a queue above.
+        """
+        nominated = [(name, ask.nomination) for name in self.node if (ask := known(part, name)) is not None]
+        self.paid |= {"/".join(name) for name, nomination in nominated if nomination and not nomination.gathers}
+
     def holders(self, part: Partition) -> list[tuple[Ask, str]]:
         """Waiting asks for which space is kept, and the node."""
         return [(ask, node) for name, node in self.node.items() if (ask := known(part, name)) and ask.pending]
