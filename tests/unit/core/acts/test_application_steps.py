@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlead.core.acts.application_steps import ENDED_KEPT_MS, STAYS_MS
+from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.decisions import Allocated, ApplicationChanged
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release
 from fairlead.core.model.lifecycle import State
@@ -109,7 +112,8 @@ def test_each_that_ended_is_kept_also_where_they_had_one_name() -> None:
     assert [expired(made, at + ENDED_KEPT_MS) for at in (end - 1, end, end + 1, end + 2)] == [[], ["a"], [], ["a"]]
 
 
-def test_idle_work_that_comes_again_holds_no_place_to_run_while_nothing_of_it_runs() -> None:
+@pytest.mark.parametrize("later", [None, Conditions(begin_ms=5)], ids=["at once", "held until then"])
+def test_idle_work_that_comes_again_holds_no_place_to_run_while_nothing_of_it_runs(later: Conditions | None) -> None:
     """Its application was about to complete, and runs again: ordinary work of another one has the place."""
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a", max_applications=1),))
     made = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
@@ -120,5 +124,6 @@ def test_idle_work_that_comes_again_holds_no_place_to_run_while_nothing_of_it_ru
     made.schedule(2)
     made.handle(AddAsks((AskSpec(application="other", key="other", resources=ONE),)), 3)
     made.handle(Release("borrows", "first", Cause.FINISHED), 4)
-    made.handle(AddAsks((AskSpec(application="borrows", key="second", resources=ONE, idle=True),)), 4)
+    second = AskSpec(application="borrows", key="second", resources=ONE, idle=True, conditions=later)
+    made.handle(AddAsks((second,)), 4)
     assert [d.key for d in made.schedule(5) if isinstance(d, Allocated)] == ["other"]

@@ -305,6 +305,20 @@ def test_it_waits_until_the_older_is_no_gang_any_more() -> None:
     assert (g.holds("old"), g.holds("young")) == (2, 2)
 
 
+def test_it_has_its_turn_before_weaker_work_when_the_older_has_no_placeholder_left() -> None:
+    """All of them are withdrawn, and its real work is larger than any node: what waits behind the younger, and would
+    take all the room, starts after that.
+    """
+    g = given_back()
+    g.do(AddAsks((AskSpec(application="old", key="real", resources=cores(9), task_group="t"),)))
+    g.do(AddApplication(ApplicationSpec(id="weaker", queue="root.q2")))
+    g.do(AddAsks((AskSpec(application="weaker", key="weaker", resources=cores(4), priority=-1),)))
+    for key in ("old-2", "old-1", "old-0"):
+        g.do(Release("old", key))
+    g.run()
+    assert g.whole == ["young"]
+
+
 def test_it_waits_while_the_older_gets_one_in_the_place_of_what_was_stopped() -> None:
     """A member of it was told to go for other work as the last one got its node: it lacks one again at once."""
     g = given_back()
