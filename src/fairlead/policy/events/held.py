@@ -80,7 +80,6 @@ def _enter(partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state is State.NEW or app.state is State.COMPLETING:
         application_steps.advance(partition, app, Step.RUN)
     waiting_asks.new_ask(partition, app, spec if spec.conditions is None else replace(spec, conditions=None))
-    application_steps.give_place_back(partition, app)
 
 
 def _why_not_enter(partition: Partition, app: Application, spec: AskSpec) -> Reason | None:
