@@ -19,18 +19,20 @@ from fairlead.core.model.specs import (
     ClusterSpec,
     NodeSpec,
     PartitionSpec,
+    PreemptionSpec,
     QueueSpec,
 )
 from fairlead.policy.eligibility.attempt_times import RESERVE_AFTER_MS
 from fairlead.scheduler import Scheduler
 
 
-def cluster(after: int, most: int = 0) -> Scheduler:
+def cluster(after: int, most: int = 0, guaranteed: int = 0, rule: str = "guarantee") -> Scheduler:
     """Two nodes of 4 cores; applications of the leaf rest for 10 s after so many misses."""
     properties = {"application.unschedasks.backoff": str(after), "application.unschedasks.backoff.delay": "10s"}
-    leaf = QueueSpec(name="leaf", properties=properties, max=Limits({"vcore": most}) if most else None)
+    bounds = {"max": Limits({"vcore": most}) if most else None, "guaranteed": Limits({"vcore": guaranteed})}
+    leaf = QueueSpec(name="leaf", properties=properties, **bounds)
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf,))
-    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root),)))
+    s = Scheduler(ClusterSpec(partitions=(PartitionSpec(root=root, preemption=PreemptionSpec(rule=rule)),)))
     for name in ("n0", "n1"):
         s.handle(AddNode(NodeSpec(id=name, capacity=Resources({"vcore": 4}))), 0)
     s.handle(AddApplication(ApplicationSpec(id="a", queue="root.leaf")), 0)
@@ -58,6 +60,16 @@ def test_asks_behind_too_many_misses_are_not_looked_at() -> None:
     ask(s, 5, 6, 1)
     assert placed(s, 0) == []
     assert s.why("a", "k2") == BackedOff(10_000, 2)
+
+
+@pytest.mark.parametrize("rule", ["guarantee", "priority", "both"])
+def test_what_has_its_turn_later_is_no_miss_before_it(rule: str) -> None:
+    """Where guarantees come before rank, the younger one, which is within that of its queue, has its turn first."""
+    s = cluster(after=1, guaranteed=1, rule=rule)
+    ask(s, 5)
+    assert placed(s, 0) == []
+    ask(s, 1)
+    assert placed(s, 0) == (["k1"] if rule == "both" else [])
 
 
 def test_one_miss_fewer_lets_them_pass() -> None:
