@@ -14,6 +14,7 @@ from invariants.constraints import check_terrain
 from invariants.kept import check_kept
 from invariants.waking import check_waking
 
+from fairlead.core.books.above_guarantee import AboveGuarantee
 from fairlead.core.books.applications import NO_PRIORITY
 from fairlead.core.books.asks import counts_as_gone, line_group
 from fairlead.core.books.idle_work import group_of, idle_key
@@ -115,6 +116,9 @@ def check_guarantees(partition: Partition) -> None:
     for queue in partition.root.walk():
         kept, due_below = {child.path for child in queue.owed_below}, owed.get(queue.path, set())
         assert kept == due_below, f"{queue.path} keeps {kept} as owed something, and it is {due_below}"
+        if queue.guaranteed:
+            known, anew = (book.of(partition, queue) for book in (partition.above_guarantee, AboveGuarantee()))
+            assert known == anew, f"{queue.path} is known to be above its guarantee by {known}, and it is {anew}"
 
 
 def check_limits(partition: Partition) -> None:

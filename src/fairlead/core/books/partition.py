@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlead.core.books.above_guarantee import AboveGuarantee
 from fairlead.core.books.admission import Admission
 from fairlead.core.books.applications import Application
 from fairlead.core.books.asks import Ask
@@ -55,6 +56,8 @@ class Partition:
     """Asks that run on what others leave over."""
     reserving: Reserving = field(default_factory=Reserving)
     """Asks whose turn is kept, so that others of their queue wait."""
+    above_guarantee: AboveGuarantee = field(default_factory=AboveGuarantee)
+    """By how much queues are above their guarantees."""
     uncounted: dict[Application, None] = field(default_factory=dict)
     """Applications in queues where they may have to rest (`policy.eligibility.backoff`)."""
     rested_at: tuple[int, int] | None = None

@@ -152,8 +152,10 @@ def owed_by(leaf: Queue, items: Items, beside: Partition | None = None, but: tup
 
 def rank(leaf: Queue, priority: int) -> Rank:
     """The place of work among all work: 1. its priority as seen at the root, 2. its own."""
-    root = leaf.lineage[-1]
-    return (standing_by_queue(leaf, priority)[root] if root.shifts_priority else priority), priority
+    if not leaf.lineage[-1].shifts_priority:
+        return priority, priority
+    *_, (_, offset, fenced) = seen_from(leaf)
+    return (offset if fenced else priority + offset), priority
 
 
 class Reach:
@@ -170,8 +172,11 @@ class Reach:
         """Queues in which it takes back what others have above their guarantee, whatever their priority: those above
         the first that guarantees something of what it asks for.
         """
-        self.key = (leaf, ask.priority, len(self._owed))
-        """Asks for which it is the same reach equally far."""
+        is_own = self._owed or any(queue.properties.priority_fence for queue in leaf.lineage)
+        self.key = (leaf, ask.priority, len(self._owed)) if is_own else (self.fence, self.seen[leaf.lineage[-1]], 0)
+        """Asks for which it is the same reach equally far: without a fence on the way all that counts is how high they
+        are as seen at the root.
+        """
 
     def below(self, leaf: Queue) -> int:
         """Work of `leaf` of a lower priority than this may be stopped; `NOBODY` where none may."""

@@ -31,8 +31,6 @@ Group = tuple["Queue", int]
 """A leaf and a priority."""
 Level = tuple[tuple[int, ...], Iterator["Node"]]
 """The rank of the highest work that has to go (nothing: none has to), and the nodes."""
-Most = Callable[["Queue", str], float]
-"""How much of a resource all work of a leaf may give at most."""
 StandsBelow = Callable[["Queue", int], bool]
 """Whether work of a leaf and a priority may go."""
 CROSSED_OUT = -1
@@ -43,6 +41,19 @@ ROUNDING = 1e-9
 def leaves_for_others(ask: Ask) -> bool:
     """Whether running work will leave its space soon, so that it gets free (no other ask takes it over as it is)."""
     return counts_as_gone(ask) and ask.replaces is None
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The guarantees of a partition, but of the `unguarded`: no leaf gives more than they leave."""
+
+    partition: Partition
+    unguarded: tuple[Queue, ...] = ()
+
+    def most(self, leaf: Queue, name: str, all_guarded: bool = False) -> float:
+        """How much of a resource work of a leaf may give at most."""
+        unguarded = () if all_guarded else self.unguarded
+        return self.partition.above_guarantee.least(self.partition, leaf, name, unguarded)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,12 +70,22 @@ class Stoppable:
     """The table of one partition."""
 
     def __init__(self) -> None:
+        self._version = -1
+        """That of the books at the last search."""
         self._forget()
 
     def _forget(self) -> None:
         self.groups: list[Group] = []
         self._ranks: list[Rank] = []
         """That of each group; it stays as it is until the next configuration, which has a table of its own."""
+        self._leaves: dict[Queue, int] = {}
+        """The leaves of the groups, each with its number."""
+        self._leaf_of = np.empty(0, dtype=np.int64)
+        """That of each group."""
+        self._below: dict[Queue, list[tuple[int, Queue]]] = {}
+        """The leaves of a queue, as far as it was asked."""
+        self._most: dict[str, Numbers] = {}
+        """How much of a resource each leaf may give at most where all guarantees count, as far as it was asked."""
         self._group_of: dict[Group, int] = {}
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
@@ -82,6 +103,8 @@ class Stoppable:
         self._entry_group = np.empty(64, dtype=np.int64)
         self._amounts: dict[str, Numbers] = {}
         self._sorted: Sorted | None = None
+        self._on_one_node: dict[tuple[Queue, str], float] = {}
+        """How much of a resource is on that node which has most of a queue's work, as far as it was asked."""
 
     # -- keeping up -----------------------------------------------------------------------------------------------
 
@@ -89,8 +112,12 @@ class Stoppable:
         """Take over what changed since the last search."""
         nodes = partition.nodes
         changed = nodes.since_search
+        if changed or self._version != partition.books_version:
+            self._version = partition.books_version
+            self._most.clear()
         if changed:
             self._sorted = None
+            self._on_one_node.clear()
         known = self._row
         is_long = self._used > 4 * self._live + 1024  # Mostly of rows that are crossed out.
         if is_long or len(known) != len(nodes.nodes) or any(n not in known for n in changed):
@@ -137,6 +164,10 @@ class Stoppable:
             found = self._group_of[group] = len(self.groups)
             self.groups.append(group)
             self._ranks.append(rank(*group))
+            if group[0] not in self._leaves:
+                self._leaves[group[0]] = len(self._leaves)
+                self._below.clear()
+            self._leaf_of = np.append(self._leaf_of, self._leaves[group[0]])
             self._counts.append(0)
         return found
 
@@ -213,9 +244,30 @@ class Stoppable:
             if self._counts[i] and may_go(*group):
                 yield group[0], tuple((name, int(total[i])) for name, total in totals.items())
 
-    def by_level(self, reach: Reach | None, needs: list[Need], most: Most | None = None) -> Iterator[Level]:
+    def most_on_a_node(self, queue: Queue, name: str) -> float:
+        """How much of a resource all work of a queue that may be stopped has on one node, at most."""
+        column = self._amounts.get(name)
+        if column is None or (queue not in self._leaves and queue.is_leaf):
+            return 0.0
+        if (queue, name) not in self._on_one_node:
+            groups = self._entry_group[: self._used]
+            at = np.flatnonzero(groups != CROSSED_OUT)
+            leaf, row, amount = self._leaf_of[groups[at]], self._entry_row[at], column[at]
+            if queue.is_leaf:
+                # For all leaves at once: there may be thousands.
+                places, number = np.unique(row * len(self._leaves) + leaf, return_inverse=True)
+                most = np.zeros(len(self._leaves))
+                np.maximum.at(most, places % len(self._leaves), np.bincount(number, amount))
+                self._on_one_node |= {(each, name): float(most[i]) for each, i in self._leaves.items()}
+            else:
+                within = np.isin(leaf, [i for i, _ in self._leaves_below(queue)])
+                sums = np.bincount(row[within], amount[within])
+                self._on_one_node[queue, name] = float(sums.max(initial=0.0))
+        return self._on_one_node[queue, name]
+
+    def by_level(self, reach: Reach | None, needs: list[Need], guards: Guards | None = None) -> Iterator[Level]:
         """Open nodes on which the needs could be met by what is in reach (None: all that may be stopped), those first
-        where the highest that has to go is lowest. `most`: no leaf gives more than that.
+        where the highest that has to go is lowest. `guards`: no leaf gives more than that.
 
         The first level is of nodes where nothing more has to be stopped. In a level: smallest shortage first, then id.
         """
@@ -227,7 +279,7 @@ class Stoppable:
         open_still = self.open.copy()
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
-        bounds = [self._at_most(need, most) if most is not None else None for need in needs]
+        bounds = [self._at_most(need, guards) if guards is not None else None for need in needs]
         if self._sorted is None:
             self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
         for place, entries in self._sorted.within(reach):
@@ -256,10 +308,25 @@ class Stoppable:
         rows = np.flatnonzero(met)
         return map(self._nodes.__getitem__, rows[np.argsort(shortage[rows], kind="stable")])
 
-    def _at_most(self, need: Need, most: Most) -> Numbers:
+    def _at_most(self, need: Need, guards: Guards) -> Numbers:
         """For each group how much its work may give at most for the need."""
-        known = {leaf: most(leaf, need.name) for leaf in dict.fromkeys(leaf for leaf, _ in self.groups)}
-        return np.array([known[leaf] for leaf, _ in self.groups], dtype=np.float64)
+        name, most = need.name, self._most.get(need.name)
+        if most is None:
+            given = (guards.most(leaf, name, all_guarded=True) for leaf in self._leaves)
+            most = self._most[name] = np.fromiter(given, dtype=np.float64)
+        own = [queue for queue in guards.unguarded if queue.guaranteed and name in queue.guaranteed]
+        if own:
+            most = most.copy()
+            for number, leaf in self._leaves_below(own[-1]):
+                most[number] = guards.most(leaf, name)
+        return most[self._leaf_of]
+
+    def _leaves_below(self, queue: Queue) -> list[tuple[int, Queue]]:
+        """The leaves of a queue that have groups, each with its number."""
+        found = self._below.get(queue)
+        if found is None:
+            found = self._below[queue] = [(i, leaf) for leaf, i in self._leaves.items() if queue in leaf.lineage]
+        return found
 
     def _helps(self, need: Need) -> npt.NDArray[np.bool_] | None:
         """For each group whether its work counts for the need; None: all of it does."""

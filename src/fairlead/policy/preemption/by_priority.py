@@ -4,7 +4,7 @@ Decides which waiting asks look for room, and carries out what `plan` found: vic
 kept for the ask until they are gone. Never takes work of equal or higher standing, and never stops work without the
 placement it pays for. For partitions with `preemption.rule: priority` or `both`.
 
-Equal asks stand for each other, in whatever leaves, as long as their queues are alike on the way up; of those the
+Asks stand for each other where a search finds the same for them (`search_class`); of those the
 strongest is looked at, and when nothing can be stopped for it, nothing can for the others, but for those that came
 after work that is spared because the one waited when it started. That is remembered until room is made somewhere, so
 that many asks that cannot be helped cost little. Where all fits nothing is looked at, and what is not worth a search
@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from heapq import merge
 from itertools import chain
+from operator import itemgetter
 
 from fairlead.core.acts import nominate, reserve_node
 from fairlead.core.books.asks import Ask, Batch
 from fairlead.core.books.demand import Demand
-from fairlead.core.books.idle_work import group_of
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.user_limits import Ceiling
@@ -37,6 +37,7 @@ from fairlead.policy.preemption.gang_room import GangRoom
 from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.policy.preemption.protection import may_stop_others, reaches_later
 from fairlead.policy.preemption.reclaim_idle import gives_back_under, is_tried, note_tried
+from fairlead.policy.preemption.search_class import class_of
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
@@ -78,9 +79,14 @@ def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -
     path = path_of(next_ask) if next_ask is not None else None
     best: Found | None = None
     gangs = GangRoom(partition, lines.stoppable)
-    # By the strongest of each: once room can be made for one, weaker ones need no search.
-    for batches in sorted(_untried(partition, lines), key=lambda alike: min(strength(batch.head) for batch in alike)):
-        best = _of_class(partition, lines, batches, gangs, path if best is None else best[0]) or best
+    nominated = {ask.batch.demand for ask in partition.nominations if ask.batch is not None}
+    # By the first of each in order: once room can be made for one, those after it need no search.
+    in_order = sorted(((_first_place(alike), alike) for alike in _untried(partition, lines)), key=itemgetter(0))
+    for place, batches in in_order:
+        before = path if best is None else best[0]
+        if before is not None and place >= before and not any(batch.demand in nominated for batch in batches):
+            continue
+        best = _of_class(partition, lines, batches, gangs, before) or best
     if best is None:
         return False
     if isinstance(best[1], reclaim_idle.Plan):
@@ -111,8 +117,13 @@ def _untried(partition: Partition, lines: Lines) -> Collection[list[Batch]]:
     note_tried(partition, hopeless)
     classes: dict[tuple[object, ...], list[Batch]] = {}
     for batch in sorted(found, key=lambda batch: batch.head.seq):
-        classes.setdefault(class_of(partition, batch.demand), []).append(batch)
+        classes.setdefault(class_of(partition, batch.demand, lines.stoppable), []).append(batch)
     return classes.values()
+
+
+def _first_place(batches: list[Batch]) -> Path:
+    """Nothing of a class that is in line comes before this."""
+    return min(path_of(batch.head) for batch in batches)
 
 
 def _may_look(partition: Partition, lines: Lines, demand: Demand) -> bool:
@@ -273,19 +284,3 @@ def plan_on(partition: Partition, ask: Ask, node: Node) -> Plan | None:
     if partition.spec.preemption.rule == "guarantee" or ask.spec.idle or not may_stop_others(partition, ask):
         return None
     return Search(partition, ask, []).on_node(node)
-
-
-def class_of(partition: Partition, demand: Demand) -> tuple[object, ...]:
-    """What the outcome of a search depends on, apart from the priority of the ask and what it was stopped for before.
-
-    Leaves are alike when nothing on their way to the root limits them or changes what a priority counts, nor promises
-    them anything: idle work gives back what is promised by each rule.
-    """
-    leaf = demand.leaf
-    for queue in leaf.lineage[:-1]:
-        rules = queue.properties
-        is_promised = queue.owes or (partition.idle.running and queue.guaranteed is not None)
-        is_own = queue.max is not None or rules.priority_fence or rules.priority_offset or demand.enters
-        if is_promised or is_own or rules.preemption_policy != "default":
-            return (leaf, demand)
-    return (demand.shape, demand.allowance, group_of(leaf))

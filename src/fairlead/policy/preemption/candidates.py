@@ -11,21 +11,19 @@ more run time, 5. started earlier, 6. arrived earlier.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.budgets import violated
 from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
-from fairlead.core.model.resources import Book
+from fairlead.core.model.resources import Book, Items
 from fairlead.policy.order.effective_priority import Reach, rank
-from fairlead.policy.order.victim_index import Most, leaves_for_others
+from fairlead.policy.order.victim_index import Guards, leaves_for_others
 from fairlead.policy.preemption.bound import Bound
 from fairlead.policy.preemption.protection import (
     in_time,
     is_spared,
-    least_above,
     overdrawn,
     reaches_later,
     within,
@@ -55,11 +53,10 @@ class Candidates:
         self.is_of_gang = False
         """Some was passed over because it is of the same gang: one of another gang may have it stopped."""
         self.has_history = partition.disruption.has_history(ask)
-        rooms = {queue: _room_within(queue, ask) for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed}
+        guaranteed = [queue for queue in ask.app.queue.lineage if queue.owes and queue.guaranteed]
+        rooms = {queue: room_within(queue, ask.items) for queue in guaranteed}
         self._own = {q: room for q, room in rooms.items() if not room or min(room.values()) < 0}
         """Queues of its own whose guarantee has no room for it, each with what it leaves; below 0: missing."""
-        self._above: dict[Queue, dict[str, int]] = {}
-        """By how much queues are above their guarantees, as far as it was asked."""
         self._far: dict[tuple[bool, bool], list[Ask]] = {}
         self._own_without: dict[Node | None, bool] = {}
 
@@ -67,14 +64,14 @@ class Candidates:
         """What the ask has to be within so that work within guarantees of its own queues may go; empty: none may."""
         return [Bound(queue, room, but_idle=True) for queue, room in self._own.items() if room]
 
-    def bound_by_guarantees(self) -> Most | None:
-        """How much of a resource the guarantees of queues that are not the ask's own let work of a leaf give at most;
-        None: they are no bound. Idle work is within no guarantee.
+    def guards(self) -> Guards | None:
+        """The guarantees of queues that are not the ask's own bound what work of a leaf gives at most; None: they are
+        no bound. Idle work is within no guarantee.
         """
         lineage = self.ask.app.queue.lineage
         if not lineage[-1].owes or self.partition.idle.running:
             return None
-        return partial(least_above, self.partition, lineage, self._above)
+        return Guards(self.partition, lineage)
 
     def on(self, node: Node, among_own: bool) -> tuple[list[Ask], list[Ask]]:
         """Work on the node that may be stopped, what is to be given back first coming first; and what guarantees let go
@@ -161,7 +158,7 @@ class Candidates:
         if not lineage[-1].owes:
             return work
         unguarded = [q for q in lineage if q not in self._own or (among_own and self._own[q])]
-        return within_guarantees(self.partition, work, unguarded, self._above)
+        return within_guarantees(self.partition, work, unguarded)
 
     def _elsewhere(self, among_own: bool, soon: bool = False) -> list[Ask]:
         """Work on any node that would make room under the maxima that lack it: no more than that takes, the least
@@ -192,14 +189,14 @@ class Candidates:
         return (-at_root, -own, not unwilling, -lost_ms(ask, self.partition.now_ms), ask.allocated_ms or 0, ask.seq)
 
 
-def _room_within(queue: Queue, ask: Ask) -> Book:
-    """What the guarantee of a queue leaves beside what runs there and the ask, of what the ask needs; less than 0: the
-    ask is not within it (`standing.is_owed`).
+def room_within(queue: Queue, items: Items) -> Book:
+    """What the guarantee of a queue leaves beside what runs there and an ask of this amount, of what that needs; less
+    than 0: the ask is not within it (`effective_priority.is_owed`).
     """
     used, gone, idle, most = queue.allocated, queue.preempting, queue.idle, queue.guaranteed or {}
     return {
         name: most[name] - used.get(name, 0) + gone.get(name, 0) + idle.get(name, 0) - amount
-        for name, amount in ask.items
+        for name, amount in items
         if name in most and amount > 0
     }
 

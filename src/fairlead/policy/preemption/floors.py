@@ -14,7 +14,6 @@ is gone that no guarantee protects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape
@@ -33,8 +32,7 @@ from fairlead.policy.order.effective_priority import (
     standing_by_queue,
 )
 from fairlead.policy.order.pick import Lines
-from fairlead.policy.order.victim_index import Stoppable
-from fairlead.policy.preemption.protection import least_above
+from fairlead.policy.order.victim_index import Guards, Stoppable
 from fairlead.policy.preemption.victims import by_node
 
 ON_GROUND = NOBODY + 1
@@ -58,8 +56,6 @@ class Floors:
         """How high it has to be which makes room for these amounts."""
         self._beyond: dict[Shape, bool] = {}
         """Whether some node has room for a shape without what is within guarantees, as far as it was asked."""
-        self._above: dict[Queue, dict[str, int]] = {}
-        """By how much queues are above their guarantees, as far as it was asked."""
         self._tops: dict[Queue, int] = {}
         """How high the floor of a shape has to be for a leaf, as far as it was asked (`_top_of`)."""
 
@@ -166,8 +162,7 @@ class Floors:
     def _has_room_beyond_guarantees(self, shape: Shape) -> bool:
         found = self._beyond.get(shape)
         if found is None:
-            most = partial(least_above, self.partition, (), self._above)
-            levels = self.table.by_level(None, self.table.needs(shape.items, {}), most)
+            levels = self.table.by_level(None, self.table.needs(shape.items, {}), Guards(self.partition))
             found = self._beyond[shape] = any(next(nodes, None) is not None for _, nodes in levels)
         return found
 

@@ -161,7 +161,7 @@ class Search:
             for name, left in bound.left.items():
                 if left < 0:
                     needs.append(table.need_within(name, -left, bound.place))  # type: ignore[arg-type]
-        levels = table.by_level(self.candidates.reach, needs, self.candidates.bound_by_guarantees())
+        levels = table.by_level(self.candidates.reach, needs, self.candidates.guards())
         yield next(levels)
         if self.may_stop:
             yield from levels

@@ -8,7 +8,6 @@ chooses among the rest. Invariant: what is spared for a time is looked at again 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 
@@ -129,12 +128,10 @@ def within(most: dict[Queue, int], victims: Iterable[Ask]) -> list[Ask]:
     return kept
 
 
-def within_guarantees(
-    partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue], known: dict[Queue, dict[str, int]]
-) -> list[Ask]:
+def within_guarantees(partition: Partition, victims: Iterable[Ask], unguarded: Collection[Queue]) -> list[Ask]:
     """As many of the first of these as may go without leaving a queue, but the `unguarded`, below its guarantee.
 
-    What was told to stop counts as gone; idle work is within no guarantee. `known`: see `above_guarantee`.
+    What was told to stop counts as gone; idle work is within no guarantee.
     """
     bounds: dict[Queue, Bound] = {}
     held: dict[Queue, list[Bound]] = {}
@@ -146,41 +143,13 @@ def within_guarantees(
         leaf = victim.app.queue
         if leaf not in held:
             guarded = [queue for queue in leaf.lineage if queue.guaranteed and queue not in unguarded]
-            rooms = ((queue, dict(above_guarantee(partition, queue, known))) for queue in guarded)
+            rooms = ((queue, dict(partition.above_guarantee.of(partition, queue))) for queue in guarded)
             held[leaf] = [bounds.setdefault(queue, Bound(queue, room)) for queue, room in rooms]
         if all_let(held[leaf], victim):
             for bound in held[leaf]:
                 bound.add(victim, -1)
             kept.append(victim)
     return kept
-
-
-def least_above(
-    partition: Partition, unguarded: Collection[Queue], known: dict[Queue, dict[str, int]], leaf: Queue, name: str
-) -> float:
-    """How much of a resource work of a leaf may give at most without leaving a queue, but the `unguarded`, below its
-    guarantee. `known`: see `above_guarantee`.
-    """
-    guarded = (q for q in leaf.lineage if q.guaranteed and name in q.guaranteed and q not in unguarded)
-    return min((max(above_guarantee(partition, q, known)[name], 0) for q in guarded), default=math.inf)
-
-
-def above_guarantee(partition: Partition, queue: Queue, known: dict[Queue, dict[str, int]]) -> dict[str, int]:
-    """By how much what runs there is more than the guarantee, for all that this names; below 0: less. What was told to
-    stop counts as gone, also where its room is not counted on. `known` keeps it while things stay as they are.
-    """
-    if queue in known:
-        return known[queue]
-    used, gone, idle = queue.allocated, queue.preempting, queue.idle
-    above = known[queue] = {
-        n: used.get(n, 0) - gone.get(n, 0) - idle.get(n, 0) - v for n, v in (queue.guaranteed or {}).items()
-    }
-    for ask in (*partition.disruption.going, *partition.disruption.overdue):
-        if not ask.spec.idle and queue in ask.app.queue.lineage:
-            for name, amount in ask.items:
-                if name in above:
-                    above[name] -= amount
-    return above
 
 
 def look_again(partition: Partition, due_ms: int) -> None:

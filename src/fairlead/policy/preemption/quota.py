@@ -20,7 +20,6 @@ from fairlead.core.model.decisions import QuotaEnforced
 from fairlead.core.model.events import Cause
 from fairlead.core.model.resources import Book, Resources, take_from
 from fairlead.policy.preemption.bound import Bound, all_let
-from fairlead.policy.preemption.protection import above_guarantee
 from fairlead.policy.preemption.victims import may_be_told, reluctance
 
 ROUND_MS = 1_000
@@ -154,7 +153,7 @@ def _victims(partition: Partition, queue: Queue, leaf: Queue, share: Mapping[str
         if may_be_told(a) and not a.spec.idle and all(v <= share[n] for n, v in a.items if n in share)
     ]
     found.sort(key=reluctance)
-    guarantees = [Bound(each, above_guarantee(partition, each, {})) for each in _guaranteed(queue, leaf)]
+    guarantees = [Bound(each, dict(partition.above_guarantee.of(partition, each))) for each in _guaranteed(queue, leaf)]
     short = dict(share)
     taken: list[Ask] = []
     for victim in found:

@@ -39,7 +39,7 @@ NODE_OTHER = """
 PARTITION_OTHER = """
     admission name spec root timers out next_seq now_ms nodes applications ended rejected shapes trackers unseen
     nominations uncounted rested_at disruption held_asks idle reserving swappable homeless homeless_at
-    shares_stale keeps_history books_version tightened news
+    shares_stale keeps_history books_version tightened news above_guarantee
 """
 
 

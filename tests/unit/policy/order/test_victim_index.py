@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from loose_books import tree
-from priority_clusters import PriorityCluster, on
+from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, Reach
-from fairlead.policy.order.victim_index import Level, Sorted, Stoppable, leaves_for_others
+from fairlead.policy.order.victim_index import Guards, Level, Sorted, Stoppable, leaves_for_others
 
 Found = list[tuple[tuple[int, ...], list[str]]]
 
@@ -68,8 +67,8 @@ def test_work_that_stands_above_helps_nothing() -> None:
 
 def test_in_a_level_the_smallest_shortage_comes_first() -> None:
     c, part, table = world({"n1": 4, "n2": 4, "n3": 4})
-    for name, cores in (("n1", 4), ("n2", 3), ("n3", 4)):
-        c.fill(f"on-{name}", cores, 0, tags=on(name))
+    for name, used in (("n1", 4), ("n2", 3), ("n3", 4)):
+        c.fill(f"on-{name}", used, 0, tags=on(name))
     c.submit("ask", 3, 5)
     assert levels(part, table, 3, 5) == [((0, 0), ["n2", "n1", "n3"])]
 
@@ -161,22 +160,64 @@ def test_all_that_may_be_stopped_by_anybody_is_offered_by_its_rank() -> None:
     assert offering(table.by_level(None, needs)) == [((3, 3), ["n1"]), ((11, 1), ["n2"])]
 
 
-def test_no_leaf_gives_more_than_it_may() -> None:
-    c = PriorityCluster(QueueSpec(name="a"), QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, enabled=False)
+@pytest.mark.parametrize("may_go", [4, 3, 1])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_no_leaf_gives_more_than_its_guarantee_leaves(may_go: int, is_own: bool) -> None:
+    """But for an ask of its own, which may do as it likes there."""
+    a = QueueSpec(name="a", guaranteed=cores(6 - may_go))
+    c = PriorityCluster(a, QueueSpec(name="b"), nodes={"n1": 4, "n2": 4}, enabled=False, rule="both")
     part, table = c.s.cluster.partitions["default"], Stoppable()
     c.fill("a", 4, 1, tags=on("n1"))
     c.fill("b", 2, 2, "root.b", tags=on("n2"))
     c.fill("also", 2, 3, tags=on("n2"))
-    table.keep_up(part)
+    leaf = part.root.find("root.a")
+    assert leaf is not None
+    guards = Guards(part, leaf.lineage if is_own else ())
+    expected = {4: [((1, 1), ["n1"]), ((3, 3), ["n2"])], 3: [((3, 3), ["n2"])], 1: []}
+    for _ in range(2):  # The second time from what is known.
+        table.keep_up(part)
+        found = offering(table.by_level(None, table.needs((("vcore", 4000),), {}), guards))
+        assert found == expected[4 if is_own else may_go]
 
-    def offered(cores_of_a: float) -> list[tuple[tuple[int, ...], list[str]]]:
-        needs = table.needs((("vcore", 4000),), {})
-        most = {"a": cores_of_a * 1000}
-        return offering(table.by_level(None, needs, lambda leaf, _: most.get(leaf.name, math.inf)))
 
-    assert offered(math.inf) == [((1, 1), ["n1"]), ((3, 3), ["n2"])]
-    assert offered(3) == [((3, 3), ["n2"])]
-    assert offered(1) == []
+def test_the_most_that_a_queue_has_on_one_node_is_known_of_leaves_and_above() -> None:
+    p = QueueSpec(name="p", parent=True, queues=(QueueSpec(name="a"), QueueSpec(name="b")))
+    safe = QueueSpec(name="safe", properties={"preemption.policy": "disabled"})
+    c = PriorityCluster(p, safe, nodes={"n1": 4, "n2": 4}, enabled=False)
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+    c.fill("a1", 1, 1, "root.p.a", tags=on("n1"))
+    c.fill("a2", 2, 2, "root.p.a", tags=on("n1"))
+    c.fill("b1", 2, 1, "root.p.b", tags=on("n2"))
+    c.fill("b2", 1, 1, "root.p.b", tags=on("n1"))
+    c.fill("safe", 2, 1, "root.safe", tags=on("n2"))
+
+    def most(path: str, name: str = "vcore") -> float:
+        queue = part.root.find(path)
+        assert queue is not None
+        table.keep_up(part)
+        return table.most_on_a_node(queue, name)
+
+    paths = ("root.p.a", "root.p.b", "root.p", "root.safe", "root")
+    assert [most(path) for path in paths] == [3000, 2000, 4000, 0, 4000]
+    assert most("root.p", "gpu") == 0
+    c.finished("a2")
+    assert [most(path) for path in paths] == [1000, 2000, 2000, 0, 2000]
+
+
+def test_asks_that_are_as_high_at_the_root_share_what_they_reach() -> None:
+    """Whatever their leaves, without a fence on the way: the same rows, worked out once."""
+    a, b = QueueSpec(name="a"), QueueSpec(name="b", properties={"priority.offset": "10"})
+    fenced = QueueSpec(name="f", properties={"priority.policy": "fence"})
+    c = PriorityCluster(a, b, fenced, nodes={"n1": 4}, enabled=False)
+    part = c.s.cluster.partitions["default"]
+    for name, priority in (("a", 15), ("b", 5), ("f", 15)):
+        c.submit(name, 1, priority, f"root.{name}")
+    by_queue = {app.queue.name: Reach(part, ask) for app in part.applications.values() for ask in app.asks.values()}
+    assert by_queue["a"].key == by_queue["b"].key != by_queue["f"].key
+    leaves = [queue for queue in part.root.walk() if queue.is_leaf and queue.name != "f"]
+    for leaf in leaves:
+        there = by_queue["a"].below(leaf), by_queue["b"].below(leaf)
+        assert there[0] == there[1]
 
 
 @pytest.mark.parametrize("many", [2**15 - 1, 2**15 + 1])

@@ -369,6 +369,24 @@ def test_once_room_can_be_made_for_one_ask_no_weaker_one_is_searched_for(
     assert looks == ["strong", "weak"]
 
 
+@pytest.mark.plain
+def test_what_comes_after_one_that_room_can_be_made_for_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equal asks of queues that are not alike: those of leaves with guarantees were all searched for, each time."""
+    leaves = [QueueSpec(name=f"l{n}", guaranteed=Limits({"vcore": 2000})) for n in range(8)]
+    c = PriorityCluster(QueueSpec(name="a"), *leaves, nodes={f"n{n}": 2 for n in range(8)}, rule="both")
+    for n in range(8):
+        c.fill(f"low{n}", 2)
+    for n in range(8):
+        c.submit(f"own{n}", 2, 0, f"root.l{n}")
+    looks: list[str] = []
+    search = by_priority.Search
+    monkeypatch.setattr(
+        by_priority, "Search", lambda part, ask, *more: looks.append(ask.key) or search(part, ask, *more)
+    )
+    assert len(c.run()[1]) == 8
+    assert looks == [f"own{n}" for n in range(8)]
+
+
 GROUP = {"resource.group": "true"}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from priority_clusters import PriorityCluster, cores
 
@@ -11,7 +9,6 @@ from fairlead.core.model.decisions import Reserved
 from fairlead.core.model.events import AddApplication, AddAsks, AddNode, Cause, Release, RemoveNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, NodeSpec, QueueSpec, RetrySpec
-from fairlead.policy.preemption.protection import least_above
 
 
 def leaf(name: str, guaranteed: int = 0) -> QueueSpec:
@@ -109,26 +106,6 @@ def test_what_was_stopped_for_the_same_ask_before_may_be_stopped_again_once_some
     assert [d.key for d in c.loops()] == ["high#2"]
     c.submit("vast", 1_000, -9)
     assert c.run() == ([], ["low#2"])
-
-
-def test_a_leaf_gives_what_the_tightest_guarantee_on_its_way_leaves() -> None:
-    leaf = QueueSpec(name="a", guaranteed=cores(1))
-    parent = QueueSpec(name="p", parent=True, guaranteed=cores(3), queues=(leaf, QueueSpec(name="b")))
-    c = PriorityCluster(parent, nodes={"n1": 8}, rule="both")
-    for n in range(3):
-        c.fill(f"a{n}", 1, queue="root.p.a")
-    c.fill("b", 1, queue="root.p.b")
-    part = c.s.cluster.partitions["default"]
-    a, p = part.root.find("root.p.a"), part.root.find("root.p")
-    assert a is not None
-    assert p is not None
-    assert least_above(part, (), {}, a, "vcore") == 1000
-    assert least_above(part, (p,), {}, a, "vcore") == 2000
-    assert least_above(part, (a, p), {}, a, "vcore") == math.inf
-    assert least_above(part, (), {}, a, "gpu") == math.inf
-    c.finished("b")
-    c.finished("a0")
-    assert least_above(part, (), {}, a, "vcore") == 0
 
 
 @pytest.mark.parametrize(
