@@ -55,6 +55,8 @@ class Nominations:
         self.of: dict[Ask, Nomination] = {}
         self.kept: dict[Queue | Ceiling, Book] = {}
         """Room under maxima and limits that nominated asks will need: the sum over `of`. For the root: `kept_under`."""
+        self._weaker: dict[object, list[Ask]] = {}
+        self._weaker_at = -1
 
     def __bool__(self) -> bool:
         return bool(self.of)
@@ -62,6 +64,12 @@ class Nominations:
     def __iter__(self) -> Iterator[Ask]:
         """The nominated asks, in order."""
         return iter(self.of)
+
+    def weaker_than(self, version: int) -> dict[object, list[Ask]]:
+        """Those below something, by how high that stands, as far as it was asked at this version of the books."""
+        if version != self._weaker_at:
+            self._weaker_at, self._weaker = version, {}
+        return self._weaker
 
     def keep_room(self, nomination: Nomination) -> None:
         """Keep room for it where its application is now."""

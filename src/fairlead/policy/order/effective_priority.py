@@ -83,7 +83,15 @@ def weaker_than(partition: Partition, ask: Ask) -> list[Ask]:
     """
     if not ask.app.queue.by_rank or ask.spec.idle or not partition.nominations:
         return []
-    distance, seen = owed_by(ask.app.queue, ask.items), standing_by_queue(ask.app.queue, ask.priority)
+    # What stands alike for all others finds the same: often hundreds of asks look, at hundreds of nominations.
+    distance, known = owed_by(ask.app.queue, ask.items), partition.nominations.weaker_than(partition.books_version)
+    key = (distance, height_of(ask.app.queue, ask.priority))
+    if key not in known:
+        known[key] = _weaker_than(partition, distance, standing_by_queue(ask.app.queue, ask.priority))
+    return known[key]
+
+
+def _weaker_than(partition: Partition, distance: int, seen: dict[Queue, int]) -> list[Ask]:
     found: list[Ask] = []
     known: dict[tuple[Queue, int, Items], bool] = {}
     for other in partition.nominations:
@@ -158,6 +166,15 @@ def rank(leaf: Queue, priority: int) -> Rank:
     return (offset if fenced else priority + offset), priority
 
 
+def height_of(leaf: Queue, priority: int) -> object:
+    """What is equally high stands above, and below, the same: without a fence on the way up all that counts is how high
+    it is as seen at the root.
+    """
+    if any(queue.properties.priority_fence for queue in leaf.lineage):
+        return leaf, priority
+    return rank(leaf, priority)[0]
+
+
 class Reach:
     """How far an ask reaches: what it may stop at all, guarantees of others apart (`protection.within_guarantees`)."""
 
@@ -172,11 +189,9 @@ class Reach:
         """Queues in which it takes back what others have above their guarantee, whatever their priority: those above
         the first that guarantees something of what it asks for.
         """
-        is_own = self._owed or any(queue.properties.priority_fence for queue in leaf.lineage)
-        self.key = (leaf, ask.priority, len(self._owed)) if is_own else (self.fence, self.seen[leaf.lineage[-1]], 0)
-        """Asks for which it is the same reach equally far: without a fence on the way all that counts is how high they
-        are as seen at the root.
-        """
+        owed = (leaf, ask.priority, len(self._owed))
+        self.key: object = owed if self._owed else (self.fence, height_of(leaf, ask.priority))
+        """Asks for which it is the same reach equally far."""
 
     def below(self, leaf: Queue) -> int:
         """Work of `leaf` of a lower priority than this may be stopped; `NOBODY` where none may."""

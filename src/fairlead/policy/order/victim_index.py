@@ -357,7 +357,7 @@ class Sorted:
         self._leaves = list(leaves)
         self._groups = np.array(there, dtype=np.int64)
         self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
-        self._within: dict[tuple[Queue, int, int] | None, list[tuple[Rank, Rows]]] = {}
+        self._within: dict[object, list[tuple[Rank, Rows]]] = {}
 
     def within(self, reach: Reach | None) -> list[tuple[Rank, Rows]]:
         """By rank, in order, the rows of what may be stopped: asks that reach equally far share them."""

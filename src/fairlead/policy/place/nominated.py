@@ -48,14 +48,13 @@ Alike = tuple[Queue, Shape, int, bool]
 class Places:
     """Where nominated asks can start, as things are: what is the same for all that are alike is found once."""
 
-    __slots__ = ("_has_room_above", "_may_run", "_nowhere_else", "_partition", "_weaker")
+    __slots__ = ("_has_room_above", "_may_run", "_nowhere_else", "_partition")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._may_run: dict[tuple[Application, Alike], bool] = {}
         self._has_room_above: dict[tuple[Application, Alike], bool] = {}
         """Beside all that is kept for others."""
-        self._weaker: dict[Alike, list[Ask]] = {}
         self._nowhere_else: dict[Alike, None] = {}
         """Where only room counts: those that have room on no node but maybe their own."""
 
@@ -83,9 +82,7 @@ class Places:
 
     def _elsewhere(self, ask: Ask, alike: Alike) -> Node | None:
         partition, shape = self._partition, alike[1]
-        if alike not in self._weaker:
-            self._weaker[alike] = weaker_than(partition, ask)
-        weaker = self._weaker[alike]
+        weaker = weaker_than(partition, ask)
         if (kept := _kept_for_weaker(partition, ask, weaker)) is not None:
             return kept
         if not _may_go_elsewhere(partition, ask):

@@ -10,6 +10,7 @@ from fairlead.core.model.constraints import AffinityTerm, Constraints, Requireme
 from fairlead.core.model.events import AddApplication, AddAsks
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import ApplicationSpec, AskSpec, QueueSpec
+from fairlead.policy.order import effective_priority
 from fairlead.policy.place import by_rank, nominated
 
 
@@ -160,9 +161,9 @@ def test_of_many_nominees_that_are_alike_the_weaker_ones_are_looked_for_once(mon
         c.submit(f"high{i}", 1, 5)
     c.run()
     assert len(c.nominated()) == 15
-    looked: list[Ask] = []
-    weaker_than = nominated.weaker_than
-    monkeypatch.setattr(nominated, "weaker_than", lambda part, ask: looked.append(ask) or weaker_than(part, ask))
+    looked: list[int] = []
+    stands = effective_priority._stands_above
+    monkeypatch.setattr(effective_priority, "_stands_above", lambda *given: looked.append(1) or stands(*given))
     c.finished(next(key for key in (f"low{i}" for i in range(20)) if key not in {e.key for e in c.evictions()}))
     assert len(c.run()[0]) == 1, "one starts there"
     assert 0 < len(looked) < 10
