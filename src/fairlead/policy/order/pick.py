@@ -42,16 +42,16 @@ ASIDE_COST = 4
 class Lines:
     """The kept orders of one partition."""
 
-    __slots__ = ("_aside", "_many", "_many_of", "partition", "stoppable")
+    __slots__ = ("_aside", "_many", "_state", "partition", "stoppable")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self._many: list[Entry] = []
-        """Of a leaf of which many shapes may fit, a heap of the first entries of their demands."""
-        self._aside = 0
+        self._many: dict[Queue, list[Entry]] = {}
+        """By leaf of which many shapes may fit, a heap of the first entries of their demands."""
+        self._aside: dict[Queue, int] = {}
         """So many of its demands were set aside before, looking for one after the other."""
-        self._many_of: tuple[object, ...] = ()
-        """Of which leaf both are, and in which state of things (`_state_of`)."""
+        self._state: tuple[int, ...] = ()
+        """In which state of things both are known (`_state_now`)."""
         self.stoppable = Stoppable()
         """What runs, as a table for preemption by priority; nothing is in it where rank does not decide."""
 
@@ -223,8 +223,8 @@ class Lines:
         """The first batch of the leaf whose shape may fit on some node and under every maximum."""
         fitting = self._fitting_under(leaf)
         few = len(fitting) <= FEW_SHAPES
-        if self._many and not few and self._many_of == self._state_of(leaf):
-            return self._first_of_many(fitting)
+        if not few and self._many.get(leaf) and self._state == self._state_now():
+            return self._first_of_many(leaf, fitting)
         if fitting and not leaf.by_rank:
             batch = self._first_of_applications(leaf, fitting, FEW_BATCHES if few else None)
             if batch is not None:
@@ -243,14 +243,14 @@ class Lines:
 
     def _first_of_demands(self, leaf: Queue, fitting: dict[Shape, None]) -> Batch | None:
         """In their order, as long as that is shorter than to look at all that may fit: all looks in one state count."""
-        if self._many_of != self._state_of(leaf):
-            self._many, self._aside = [], 0
+        if self._state != self._state_now():
+            self._many, self._aside = {}, {}
         for demand in list(leaf.improved):
             self.bring_up(demand)
         aside: list[tuple[tuple[object, ...], int, Demand]] = []
         found: Batch | None = None
         heap = leaf.heap
-        most = max(len(fitting) // ASIDE_COST - self._aside, 0)
+        most = max(len(fitting) // ASIDE_COST - self._aside.get(leaf, 0), 0)
         while heap and len(aside) <= most:
             top = heap[0]
             demand = top[2]
@@ -272,17 +272,17 @@ class Lines:
                 break
         for top in aside:
             heappush(heap, top)
-        self._aside += len(aside)
+        self._aside[leaf] = self._aside.get(leaf, 0) + len(aside)
         if len(aside) > most:
-            self._many = self._entries(leaf, fitting)
-            heapify(self._many)
-            found = self._first_of_many(fitting)
-        self._many_of = self._state_of(leaf)
+            self._many[leaf] = self._entries(leaf, fitting)
+            heapify(self._many[leaf])
+            found = self._first_of_many(leaf, fitting)
+        self._state = self._state_now()
         return found
 
-    def _first_of_many(self, fitting: dict[Shape, None]) -> Batch | None:
+    def _first_of_many(self, leaf: Queue, fitting: dict[Shape, None]) -> Batch | None:
         """The first of those that are kept and may fit still: while nothing moves one after the other finds no node."""
-        heap = self._many
+        heap = self._many[leaf]
         while heap:
             _, stamp, batch = heap[0]
             demand = batch.demand
@@ -294,10 +294,10 @@ class Lines:
                 heappush(heap, entry)
         return None
 
-    def _state_of(self, leaf: Queue) -> tuple[object, ...]:
+    def _state_now(self) -> tuple[int, ...]:
         """What changes whenever something is put in line, or may fit that did not."""
         partition = self.partition
-        return leaf, partition.root.stamps, partition.nodes.gains, partition.books_version, partition.now_ms
+        return partition.root.stamps, partition.nodes.gains, partition.books_version, partition.now_ms
 
     def first_owed(self, leaf: Queue) -> Batch | None:
         """The same, of what is within the guarantees on its way: first what has the nearest (`owed_by`)."""

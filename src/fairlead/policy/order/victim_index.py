@@ -50,10 +50,9 @@ class Guards:
     partition: Partition
     unguarded: tuple[Queue, ...] = ()
 
-    def most(self, leaf: Queue, name: str, all_guarded: bool = False) -> float:
+    def most(self, leaf: Queue, name: str) -> float:
         """How much of a resource work of a leaf may give at most."""
-        unguarded = () if all_guarded else self.unguarded
-        return self.partition.above_guarantee.least(self.partition, leaf, name, unguarded)
+        return self.partition.above_guarantee.least(self.partition, leaf, name, self.unguarded)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,8 +83,8 @@ class Stoppable:
         """That of each group."""
         self._below: dict[Queue, list[tuple[int, Queue]]] = {}
         """The leaves of a queue, as far as it was asked."""
-        self._most: dict[str, Numbers] = {}
-        """How much of a resource each leaf may give at most where all guarantees count, as far as it was asked."""
+        self._most: dict[tuple[str, tuple[Queue, ...]], Numbers] = {}
+        """How much of a resource each leaf may give at most where all guarantees count but these, as far as asked."""
         self._group_of: dict[Group, int] = {}
         self._counts: list[int] = []
         """Work of each group, all nodes together."""
@@ -279,7 +278,7 @@ class Stoppable:
         open_still = self.open.copy()
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
-        bounds = [self._at_most(need, guards) if guards is not None else None for need in needs]
+        bounds = [self._at_most(need.name, guards)[self._leaf_of] if guards is not None else None for need in needs]
         if self._sorted is None:
             self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
         for place, entries in self._sorted.within(reach):
@@ -306,20 +305,23 @@ class Stoppable:
             met &= rest <= margin
         open_still &= ~met
         rows = np.flatnonzero(met)
-        return map(self._nodes.__getitem__, rows[np.argsort(shortage[rows], kind="stable")])
+        if len(rows) > 1:
+            rows = rows[np.argsort(shortage[rows], kind="stable")]
+        return map(self._nodes.__getitem__, rows)
 
-    def _at_most(self, need: Need, guards: Guards) -> Numbers:
-        """For each group how much its work may give at most for the need."""
-        name, most = need.name, self._most.get(need.name)
+    def _at_most(self, name: str, guards: Guards) -> Numbers:
+        """For each leaf how much its work may give at most of a resource."""
+        own = tuple(queue for queue in guards.unguarded if queue.guaranteed and name in queue.guaranteed)
+        most = self._most.get((name, own))
         if most is None:
-            given = (guards.most(leaf, name, all_guarded=True) for leaf in self._leaves)
-            most = self._most[name] = np.fromiter(given, dtype=np.float64)
-        own = [queue for queue in guards.unguarded if queue.guaranteed and name in queue.guaranteed]
-        if own:
-            most = most.copy()
-            for number, leaf in self._leaves_below(own[-1]):
-                most[number] = guards.most(leaf, name)
-        return most[self._leaf_of]
+            if own:
+                most = self._at_most(name, Guards(guards.partition)).copy()
+                for number, leaf in self._leaves_below(own[-1]):
+                    most[number] = guards.most(leaf, name)
+            else:
+                most = np.fromiter((guards.most(leaf, name) for leaf in self._leaves), dtype=np.float64)
+            self._most[name, own] = most
+        return most
 
     def _leaves_below(self, queue: Queue) -> list[tuple[int, Queue]]:
         """The leaves of a queue that have groups, each with its number."""

@@ -373,7 +373,7 @@ def test_applications_and_demands_lead_to_the_same_batch(
             monkeypatch.setattr(pick, "FEW_APPLICATIONS", applications)
             monkeypatch.setattr(pick, "FEW_BATCHES", batches)
             monkeypatch.setattr(pick, "FEW_SHAPES", shapes)
-            lines._many_of = ()
+            lines._state = ()
             firsts += [lines.first_that_may_fit(leaf), lines.first_that_may_fit(leaf)]
         assert len(set(firsts)) == 1
         found.append(firsts[0])
@@ -439,6 +439,29 @@ def test_many_sizes_that_find_no_node_are_put_in_order_once(
     monkeypatch.setattr(pick, "ASIDE_COST", aside_cost)
     assert course.placed() == ["fits"]
     assert len(looks) < most
+
+
+@pytest.mark.plain
+def test_many_sizes_of_several_leaves_are_put_in_order_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rank a turn looks at the first of each leaf in turn; the order of one was forgotten for that of the next."""
+    course = Course(cluster(QueueSpec(name="a"), QueueSpec(name="b")))
+    course.node("n", vcore=4)
+    for leaf in "ab":
+        for n in range(100):
+            course.app(f"{leaf}-{n}", queue=f"root.{leaf}")
+            course.ask(f"{leaf}-{n}", f"{leaf}-{n}", vcore=5 + n)
+    partition = course.scheduler.cluster.partitions["default"]
+    lines, leaves = course.scheduler._cycle_of(partition).lines, partition.root.children
+    lines.settle()
+    monkeypatch.setattr(pick, "FEW_APPLICATIONS", 0)
+    monkeypatch.setattr(pick, "ASIDE_COST", 1000)
+    looks = counted_looks(monkeypatch)
+    for _ in range(40):
+        for leaf in "ab":
+            found = lines.first_that_may_fit(leaves[leaf])
+            assert found is not None
+            partition.nodes.mark_unfit(found.demand.shape)
+    assert len(looks) < 600
 
 
 def test_a_line_does_not_grow_with_the_applications_that_were_there() -> None:
