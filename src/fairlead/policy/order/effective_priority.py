@@ -54,11 +54,16 @@ def seen_from(leaf: Queue) -> Iterator[tuple[Queue, int, bool]]:
 
 def standing_by_queue(leaf: Queue, priority: int) -> dict[Queue, int]:
     """For each queue from the leaf to the root, the priority as seen there (before that queue's own offset)."""
+    if not leaf.lineage[-1].shifts_priority:
+        return dict.fromkeys(leaf.lineage, priority)
     return {queue: offset if fenced else priority + offset for queue, offset, fenced in seen_from(leaf)}
 
 
 def below(seen: dict[Queue, int], leaf: Queue) -> int:
     """Work of `leaf` with a lower priority than this stands below what is seen so, where their queues meet."""
+    root = leaf.lineage[-1]
+    if not root.shifts_priority:
+        return seen[root]
     queue, offset, fenced = next(step for step in seen_from(leaf) if step[0] in seen)
     if fenced:
         return EVERYBODY if seen[queue] > offset else NOBODY
