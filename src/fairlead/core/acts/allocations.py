@@ -26,6 +26,7 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 def place(partition: Partition, ask: Ask, node: Node) -> None:
     """A waiting ask gets this node."""
     if ask.nomination is not None:
+        partition.tightened += ask.nomination.node is node  # It has that room already.
         nominate.withdraw(partition, ask)
     waiting_asks.dequeue(partition, ask)
     if ask.spec.idle:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +24,13 @@ from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Items, add_to
 from fairlead.policy.order.effective_priority import EVERYBODY, Rank, Reach, rank
+from fairlead.policy.order.victim_levels import ROUNDING, Group, Numbers, Rooms, Sorted
 
-Numbers = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-Group = tuple["Queue", int]
-"""A leaf and a priority."""
 Level = tuple[tuple[int, ...], Iterator["Node"]]
 """The rank of the highest work that has to go (nothing: none has to), and the nodes."""
 StandsBelow = Callable[["Queue", int], bool]
 """Whether work of a leaf and a priority may go."""
 CROSSED_OUT = -1
-ROUNDING = 1e-9
-"""Sums of floating-point numbers may be wrong by such a part: a node is rather looked at in vain."""
 
 
 def leaves_for_others(ask: Ask) -> bool:
@@ -102,6 +97,7 @@ class Stoppable:
         self._entry_group = np.empty(64, dtype=np.int64)
         self._amounts: dict[str, Numbers] = {}
         self._sorted: Sorted | None = None
+        self._rooms: Rooms | None = None
         self._on_one_node: dict[tuple[Queue, str], float] = {}
         """How much of a resource is on that node which has most of a queue's work, as far as it was asked."""
 
@@ -115,7 +111,7 @@ class Stoppable:
             self._version = partition.books_version
             self._most.clear()
         if changed:
-            self._sorted = None
+            self._sorted = self._rooms = None
             self._on_one_node.clear()
         known = self._row
         is_long = self._used > 4 * self._live + 1024  # Mostly of rows that are crossed out.
@@ -279,9 +275,7 @@ class Stoppable:
         yield (), self._met(open_still, left, slack, shortage)
         helps = [self._helps(need) for need in needs]
         bounds = [self._at_most(need.name, guards)[self._leaf_of] if guards is not None else None for need in needs]
-        if self._sorted is None:
-            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
-        for place, entries in self._sorted.within(reach):
+        for place, entries in self._in_order().within(reach):
             rows = self._entry_row[entries]
             for need, rest, helping, bound in zip(needs, left, helps, bounds, strict=True):
                 column = self._amounts.get(need.name)
@@ -296,6 +290,24 @@ class Stoppable:
                 else:
                     np.subtract.at(rest, rows, given)
             yield place, self._met(open_still, left, slack, shortage)
+
+    def _in_order(self) -> Sorted:
+        if self._sorted is None:
+            self._sorted = Sorted(self.groups, self._ranks, self._counts, self._entry_group[: self._used])
+        return self._sorted
+
+    def rooms(self, given_up: Mapping[Node, Iterable[Ask]] | None = None) -> Rooms:
+        """What is free once work up to a rank is gone, and what these hold."""
+        if self._rooms is None or given_up:
+            room = {name: column.copy() for name, column in self._room.items()}
+            for node, holders in (given_up or {}).items():
+                for name, amount in chain.from_iterable(holder.items for holder in holders):
+                    room[name][self._row[node]] += amount
+            rooms = Rooms(self._in_order(), room, self._amounts, self._entry_row, self.open)
+            if given_up:
+                return rooms
+            self._rooms = rooms
+        return self._rooms
 
     def _met(
         self, open_still: npt.NDArray[np.bool_], left: list[Numbers], slack: list[float], shortage: Numbers
@@ -335,49 +347,3 @@ class Stoppable:
         if need.within is None or need.within.parent is None:
             return None
         return np.array([need.within in leaf.lineage for leaf, _ in self.groups], dtype=np.bool_)
-
-
-class Sorted:
-    """The rows by the rank of their groups: the same for all that look before the table changes."""
-
-    def __init__(self, groups: list[Group], ranks: list[Rank], counts: list[int], entry_group: Rows) -> None:
-        there = [i for i, count in enumerate(counts) if count]
-        places = [ranks[i] for i in there]
-        self._places = sorted(dict.fromkeys(places))
-        number = {place: i for i, place in enumerate(self._places)}
-        # NumPy puts numbers of 16 bits in order by counting, not by comparing: six times as fast.
-        level_of = np.full(len(groups) + 1, -1, dtype=np.int16 if len(number) < 2**15 else np.int64)
-        level_of[there] = [number[place] for place in places]
-        level = level_of[entry_group]
-        order = np.argsort(level, kind="stable")
-        self._rows = order[np.searchsorted(level[order], 0) :]
-        self._level_of_row = level[self._rows]
-        self._group_of_row = entry_group[self._rows]
-        leaves: dict[Queue, int] = {}
-        self._leaf_of = np.array([leaves.setdefault(groups[i][0], len(leaves)) for i in there], dtype=np.int64)
-        self._priorities = np.array([groups[i][1] for i in there], dtype=np.int64)
-        self._leaves = list(leaves)
-        self._groups = np.array(there, dtype=np.int64)
-        self._is_allowed = np.zeros(len(groups), dtype=np.bool_)
-        self._within: dict[object, list[tuple[Rank, Rows]]] = {}
-
-    def within(self, reach: Reach | None) -> list[tuple[Rank, Rows]]:
-        """By rank, in order, the rows of what may be stopped: asks that reach equally far share them."""
-        key = reach.key if reach is not None else None
-        found = self._within.get(key)
-        if found is None:
-            found = self._within[key] = list(self._find_within(reach))
-        return found
-
-    def _find_within(self, reach: Reach | None) -> Iterator[tuple[Rank, Rows]]:
-        below = (reach.below(leaf) if reach is not None else EVERYBODY for leaf in self._leaves)
-        limits = np.fromiter(below, dtype=np.int64)
-        allowed = self._priorities < limits[self._leaf_of]
-        if not allowed.any():
-            return
-        self._is_allowed[self._groups] = allowed
-        chosen = self._is_allowed[self._group_of_row]
-        rows, levels = self._rows[chosen], self._level_of_row[chosen]
-        starts = np.flatnonzero(np.diff(levels, prepend=-1))
-        for start, end in pairwise([*starts, len(rows)]):
-            yield self._places[levels[start]], rows[start:end]

@@ -13,12 +13,11 @@ is gone that no guarantee protects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape
 from fairlead.core.books.guarantees import is_owed_leaf, owed_leaves
-from fairlead.core.books.node import Node
 from fairlead.core.books.partition import Partition
 from fairlead.core.books.queues import Queue
 from fairlead.core.model.resources import Items, fits_in
@@ -33,6 +32,7 @@ from fairlead.policy.order.effective_priority import (
 )
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import Guards, Stoppable
+from fairlead.policy.order.victim_levels import Rooms
 from fairlead.policy.preemption.victims import by_node
 
 ON_GROUND = NOBODY + 1
@@ -47,6 +47,8 @@ class Floors:
         self.partition, self.table = partition, table
         self._kept = by_node(partition.nominations)
         """Asks for which room is kept."""
+        self._without_kept: Rooms | None = None
+        """What would be free without that, if it was asked."""
         self._least_kept = min((rank(a.app.queue, a.priority)[0] for a in partition.nominations), default=EVERYBODY)
         """The lowest of those, as seen at the root."""
         self._standing: dict[Queue, int] | None = None
@@ -81,7 +83,7 @@ class Floors:
             top = self._tops[demand.leaf] = self._top_of(demand.leaf)
         if top == ON_GROUND:
             return not self._may_take_what_leaves(demand.shape)
-        return top <= self.of_full(demand) or top <= self.of_shape(demand.shape)
+        return top <= self.of_shape(demand.shape) or top <= self.of_full(demand)
 
     def _top_of(self, leaf: Queue) -> int:
         """The highest priority that waits in a leaf; `ON_GROUND`: none stands above anything; `NO_ROOF`: some may be
@@ -135,7 +137,9 @@ class Floors:
         if found is None:
             found = NOBODY if self._is_drained(shape) else self._of_amount(shape.items)
             if self._least_kept < found:
-                found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._kept)))
+                if self._without_kept is None:
+                    self._without_kept = self.table.rooms(self._kept)
+                found = min(found, max(self._least_kept, self._lowest_that_helps(shape.items, self._without_kept)))
             self._of_shape[shape] = found
         return found
 
@@ -178,19 +182,14 @@ class Floors:
             if floor < most and fits_in(items, dict(other)):
                 most = floor
         if least < most:
-            least = self._lowest_that_helps(items, {})
+            least = self._lowest_that_helps(items, self.table.rooms())
             self._of_amounts.append((items, least))
         return least
 
-    def _lowest_that_helps(self, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
+    def _lowest_that_helps(self, items: Items, rooms: Rooms) -> int:
         """The lowest work that makes room for this much together with all below it."""
-        highest = self.partition.root.raw_priority
-        for place, nodes in self.table.by_level(None, self.table.needs(items, given_up)):
-            if next(nodes, None) is not None:
-                return place[0] if place else NOBODY
-            if place and place[0] >= highest:
-                return highest
-        return EVERYBODY
+        place = rooms.lowest_for(items, self.partition.root.raw_priority)
+        return EVERYBODY if place is None else place[0] if place else NOBODY
 
     def _may_take_what_leaves(self, shape: Shape) -> bool:
         """Whether work that was told to stop may leave more room than is kept for others, and enough for the shape."""

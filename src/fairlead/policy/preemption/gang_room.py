@@ -29,7 +29,8 @@ from fairlead.core.model.lifecycle import State
 from fairlead.core.model.resources import Book, Items, add_to, lacks, negative, take_from
 from fairlead.policy.eligibility.gang_size import GangSizes, apart_by, keeps_apart
 from fairlead.policy.order.effective_priority import Reach, weaker_than
-from fairlead.policy.order.victim_index import ROUNDING, Numbers, Stoppable
+from fairlead.policy.order.victim_index import Stoppable
+from fairlead.policy.order.victim_levels import ROUNDING, Numbers
 from fairlead.policy.preemption.side_by_side import Members, have_room
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.core.model.resources import Items
-from fairlead.policy.order.victim_index import ROUNDING, Numbers
+from fairlead.policy.order.victim_levels import ROUNDING, Numbers
 
 STEPS_MAX = 2_000
 """So often a node is looked at for a member at most; beyond, there may be a way."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
-from loose_books import tree
 from priority_clusters import PriorityCluster, cores, on
 
 from fairlead.core.books.partition import Partition
 from fairlead.core.model.events import Cause, DrainNode
 from fairlead.core.model.specs import QueueSpec
+from fairlead.policy.order import victim_levels
 from fairlead.policy.order.effective_priority import EVERYBODY, Reach
-from fairlead.policy.order.victim_index import Guards, Level, Sorted, Stoppable, leaves_for_others
+from fairlead.policy.order.victim_index import Guards, Level, Stoppable, leaves_for_others
 
 Found = list[tuple[tuple[int, ...], list[str]]]
 
@@ -220,12 +219,23 @@ def test_asks_that_are_as_high_at_the_root_share_what_they_reach() -> None:
         assert there[0] == there[1]
 
 
-@pytest.mark.parametrize("many", [2**15 - 1, 2**15 + 1])
-def test_many_ranks_are_in_order(many: int) -> None:
-    """Also where there are more than small numbers can say."""
-    leaf = tree("root.a")["root.a"]
-    groups, ranks = [(leaf, priority) for priority in range(many)], [(priority, priority) for priority in range(many)]
-    rows = Sorted(groups, ranks, [1] * many, np.arange(many)[::-1]).within(None)
-    assert [place for place, _ in rows] == ranks
-    assert [each.tolist() for _, each in rows[:2]] == [[many - 1], [many - 2]]
-    assert rows[-1][1].tolist() == [0]
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_free_at_each_rank_says_the_same_as_the_levels(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is kept of a few ranks alone."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(victim_levels, "LEVELS_KEPT", chance.choice([0, 1, 2, 32]))
+    b = QueueSpec(name="b", properties={"priority.offset": "10"})
+    c = PriorityCluster(QueueSpec(name="a"), b, nodes={f"n{i}": 6 for i in range(5)}, enabled=False)
+    part, table = c.s.cluster.partitions["default"], Stoppable()
+    for n in range(8):
+        c.fill(f"w{n}", chance.randint(1, 3), chance.randint(0, 6), chance.choice(["root.a", "root.b"]))
+    for turn in range(6):
+        if turn == 3:
+            c.finished(chance.choice([ask.key for app in part.applications.values() for ask in app.allocated_asks()]))
+        table.keep_up(part)
+        items = (("vcore", chance.randint(1, 7) * 1000), ("gpu", chance.randint(0, 1)))
+        levels = table.by_level(None, table.needs(items, {}))
+        first = next((place for place, nodes in levels if next(nodes, None) is not None), None)
+        assert table.rooms().lowest_for(items, 10**9) == first
+        if first:
+            assert (table.rooms().lowest_for(items, 0) or (-1,))[0] >= 0

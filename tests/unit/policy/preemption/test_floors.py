@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 from priority_clusters import PriorityCluster, cores, on
@@ -11,12 +11,12 @@ from properties.rank_courses import decided_in
 
 from fairlead.core.books.asks import Ask
 from fairlead.core.books.demand import Demand, Shape
-from fairlead.core.books.node import Node
 from fairlead.core.model.resources import Items
 from fairlead.core.model.specs import QueueSpec
 from fairlead.policy.order.effective_priority import EVERYBODY, NOBODY, is_stronger
 from fairlead.policy.order.pick import Lines
 from fairlead.policy.order.victim_index import Stoppable
+from fairlead.policy.order.victim_levels import Rooms
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.plan import Search
 
@@ -91,14 +91,14 @@ def test_of_many_sizes_few_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> No
     for size in (1, 2, 3, 4, 5):
         c.submit(f"w{size}", size, 9, "root.b")
     known = floors(c)
-    asked: list[Floors] = []
-    work_out = Floors._lowest_that_helps
+    asked: list[Items] = []
+    work_out = Rooms.lowest_for
 
-    def counted(self: Floors, items: Items, given_up: Mapping[Node, list[Ask]]) -> int:
-        asked.append(self)
-        return work_out(self, items, given_up)
+    def counted(self: Rooms, items: Items, upto: int) -> tuple[int, ...] | None:
+        asked.append(items)
+        return work_out(self, items, upto)
 
-    monkeypatch.setattr(Floors, "_lowest_that_helps", counted)
+    monkeypatch.setattr(Rooms, "lowest_for", counted)
     found = {}
     for size in (1, 3, 4, 2, 5):
         shape = ask_of(c, f"w{size}").shape
