@@ -30,18 +30,19 @@ from fairlead.policy.eligibility.limits import is_at_closed_gate, may_run
 from fairlead.policy.eligibility.max_wait import waits_for_turn
 from fairlead.policy.order.effective_priority import Path, below, path_of, standing_by_queue, strength, weaker_than
 from fairlead.policy.order.pick import Lines
-from fairlead.policy.preemption import reclaim_idle
+from fairlead.policy.preemption import idle_plan
 from fairlead.policy.preemption.candidates import NONE_LATER
 from fairlead.policy.preemption.floors import Floors
 from fairlead.policy.preemption.gang_room import GangRoom
+from fairlead.policy.preemption.idle_plan import gives_back_under, may_claim
 from fairlead.policy.preemption.plan import Plan, Search
 from fairlead.policy.preemption.protection import may_stop_others, reaches_later
-from fairlead.policy.preemption.reclaim_idle import gives_back_under, is_tried, note_tried
+from fairlead.policy.preemption.reclaim_idle import is_tried, note_tried
 from fairlead.policy.preemption.search_class import class_of
 from fairlead.policy.preemption.termination_timeouts import may_stop_ms, moves_on
 from fairlead.policy.preemption.victims import stop_for
 
-Found = tuple[Path, Plan | reclaim_idle.Plan]
+Found = tuple[Path, Plan | idle_plan.Plan]
 """The place of an ask among all, and how room is made for it."""
 
 
@@ -89,8 +90,8 @@ def make_room_before(partition: Partition, lines: Lines, next_ask: Ask | None) -
         best = _of_class(partition, lines, batches, gangs, before) or best
     if best is None:
         return False
-    if isinstance(best[1], reclaim_idle.Plan):
-        reclaim_idle.carry_out(partition, best[1])
+    if isinstance(best[1], idle_plan.Plan):
+        idle_plan.carry_out(partition, best[1])
     else:
         _carry_out(partition, best[1])
     return True
@@ -218,13 +219,13 @@ def _places_in(partition: Partition, batch: Batch, gangs: GangRoom, tried: Tried
             yield path_of(ask), ask
 
 
-def _costs(plan: Plan | reclaim_idle.Plan) -> bool:
+def _costs(plan: Plan | idle_plan.Plan) -> bool:
     """Whether work is stopped by it, or was for a weaker ask that would lose the room."""
     cleared = plan.cleared if isinstance(plan, Plan) else ()
     return bool(plan.victims) or any(a.nomination is not None and not a.nomination.gathers for a in cleared)
 
 
-def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tuple[Plan | reclaim_idle.Plan | None, int]:
+def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tuple[Plan | idle_plan.Plan | None, int]:
     """The plan with the least harm for an ask, idle work first (where that is in vain for its gang, there may be one
     that stops nothing); and before what those of its class have to have come that would find the same (0: none
     would).
@@ -232,7 +233,7 @@ def _plan(partition: Partition, lines: Lines, ask: Ask, gangs: GangRoom) -> tupl
     weaker = weaker_than(partition, ask)
     if not may_run(ask.app, Counter(other.app for other in weaker)) or may_stop_ms(partition, ask) > partition.now_ms:
         return None, 0
-    taken_back = reclaim_idle.find_plan(partition, ask) if partition.idle.running else None
+    taken_back = idle_plan.find_plan(partition, ask) if partition.idle.running and may_claim(partition, ask) else None
     if taken_back is not None and not (taken_back.victims and gangs.is_in_vain(ask, 0)):
         return taken_back, NONE_LATER
     idle = list(partition.idle.running)

@@ -28,7 +28,7 @@ from fairlead.core.model.specs import (
     QueueSpec,
     RetrySpec,
 )
-from fairlead.policy.preemption.reclaim_idle import cheapest
+from fairlead.policy.preemption.cheapest_set import cheapest
 from fairlead.scheduler import Scheduler
 
 GROUP = {"resource.group": "true"}
