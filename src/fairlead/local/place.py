@@ -67,6 +67,8 @@ class LocalPlace:
         self._address = {"FAIRLEAD_SOCKET": str(socket)} if socket is not None else {}
         self._output_bytes = output_bytes
         self._runtime: Runtime | None = None
+        self._least_number = 1
+        """Of jobs to come: behind all whose runs were found on the machine."""
         self._known: set[str] = set()
         """Runs whose start was ordered, or that were found on the machine."""
         self._told_to_stop: dict[str, int] = {}
@@ -85,6 +87,7 @@ class LocalPlace:
     def load(self, state: Mapping[str, Any] | None) -> None:
         """Become what `dump` described; None: empty."""
         self.jobs = Jobs.load(dict(state)) if state else Jobs()
+        self.jobs.numbers.skip_to(self._least_number)  # No record says it.
 
     def dump(self) -> Mapping[str, Any]:
         """The book as plain values."""
@@ -309,7 +312,8 @@ class LocalPlace:
         for run in found:
             if self._left_the_book(run):
                 self._orders.purge(run)
-        self.jobs.numbers.skip_to(1 + max(map(_number, found), default=0))
+        self._least_number = 1 + max(map(_number, found), default=0)
+        self.jobs.numbers.skip_to(self._least_number)
 
     def _left_the_book(self, run: str) -> bool:
         """Its job was in the book, with its end. What is in no journal any more is for a person to look at."""

@@ -108,6 +108,23 @@ def test_what_no_record_knows_stays_at_every_start(restarts: Restarts) -> None:
     assert restarts.again() == ["5-1"]
 
 
+def test_no_job_gets_the_number_of_what_no_record_knows_after_a_fault(restarts: Restarts) -> None:
+    """The books are brought back from the journal then, and that knows nothing of it: the job would be taken for it."""
+    restarts.ended(1)
+    restarts.files("4-1", run_files.CLAIM)
+    restarts.again()
+    with pytest.raises(Refusal):
+        restarts.service.do(lambda _: 1 // 0)
+    assert restarts.service.submit() == "5"
+    restarts.again()
+    assert [restarts.service.place.jobs.numbers.was_given(number) for number in range(1, 7)] == [
+        True,
+        *[False] * 3,
+        True,
+        False,
+    ]
+
+
 def test_numbers_that_were_passed_over_were_not_given() -> None:
     """Also after they were written and read; an older version did not say which those are."""
     numbers = JobNumbers()
