@@ -145,7 +145,8 @@ class Deliveries:
             command=("notice",),
             script=delivery.script(),
             env={f"FAIRLEAD_{name.upper()}": str(value) for name, value in delivery.facts.items() if value is not None},
-            cwd=delivery.cwd,
+            # That the directory is gone may be what the mail says; a command must not be executed anywhere else.
+            cwd=delivery.cwd if delivery.kind == "command" else "/",
             vcore=1000,
             memory=MEMORY,
             processes=PROCESSES,

@@ -184,6 +184,16 @@ def test_mail_is_handed_to_sendmail(tmp_path: Path) -> None:
     assert missing.returncode == deliveries.NO_SENDMAIL or Path("/bin/sendmail").exists()
 
 
+def test_mail_needs_no_directory(sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That the one of the job is gone may be why it failed. A command is executed there or not at all."""
+    (tmp_path / "sendmail").write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n")
+    (tmp_path / "sendmail").chmod(0o755)
+    monkeypatch.setattr(deliveries, "_SENDMAIL", f"PATH={tmp_path}:/usr/bin:/bin")
+    assert sender.result(sender.send("a", "mail:ann@example.org", "mail", cwd=f"{tmp_path}/gone")) == ""
+    assert "state: failed" in (tmp_path / "mail").read_text()
+    assert "cannot be entered" in sender.result(sender.send("b", "true", cwd=f"{tmp_path}/gone"))
+
+
 class _Hook(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         server: Any = self.server
