@@ -252,7 +252,7 @@ class Machine:
                 self._must_have_ended(key, directory)
             # What says that it has ended goes last: whoever is killed on the way can do the rest at the next start.
             for each in sorted(left, key=lambda each: each.name in (run_files.RESULT, run_files.FORGOTTEN)):
-                each.unlink(missing_ok=True)
+                runs.remove(each)
             directory.rmdir()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -171,7 +172,15 @@ def clear_up(directory: Path) -> None:
     """Remove of a run that is settled for good what was only needed to execute it, the `spec` last. Raises OSError."""
     for each in sorted(directory.iterdir(), key=lambda each: each.name == run_files.SPEC):
         if not each.name.startswith((run_files.FORGOTTEN, run_files.STDOUT, run_files.STDERR)):
-            each.unlink(missing_ok=True)
+            remove(each)
+
+
+def remove(each: Path) -> None:
+    """One thing in the directory of a run. A script may go to where it stands, and make directories. Raises OSError."""
+    if each.is_dir() and not each.is_symlink():
+        shutil.rmtree(each)
+    else:
+        each.unlink(missing_ok=True)
 
 
 def go_on_clearing_up(directory: Path) -> None:

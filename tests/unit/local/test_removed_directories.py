@@ -94,3 +94,21 @@ def test_a_supervisor_that_goes_on_without_its_directory_is_told_to_end(bench: B
     assert (report.lost, report.started_at_ms) == (True, found.started_at_ms)
     bench.end("a")
     assert not [each for each in map(kernel.process, bench.processes()) if each is not None]
+
+
+def test_what_a_script_made_beside_itself_goes_with_it(bench: Bench, tmp_path: Path) -> None:
+    """It often begins with `cd "$(dirname "$0")"`. Its variables do not stay on the disk for that."""
+    (tmp_path / "home" / "kept").mkdir(parents=True)
+    script = (
+        '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p out/deep stdout.log.d && echo x > out/deep/a && ln -s "$1" home\n'
+    )
+    bench.run("a", "script", str(tmp_path / "home"), script=script)
+    directory = bench.directory / bench.key("a")
+    assert (directory / "out" / "deep" / "a").exists()
+    bench.until(lambda: not bench.machine._live)
+    bench.machine.forget(bench.key("a"))
+    names = ["forgotten", "stderr.log", "stdout.log", "stdout.log.d"]
+    assert sorted(each.name for each in directory.iterdir()) == names
+    bench.machine.purge(bench.key("a"))
+    assert not directory.exists()
+    assert (tmp_path / "home" / "kept").is_dir()
