@@ -184,8 +184,11 @@ class Job:
         self.streams = self.files()
 
     def announce(self, what: str, whole: bool | None) -> None:
-        """It has started, or ended, and so has (`whole`: well or not) or has not (None) all that it came with."""
-        if self.state is not State.REJECTED:
+        """It has started, or ended, and so has (`whole`: well or not) or has not (None) all that it came with.
+
+        Who submitted what is refused was told so at once. What a quota refuses when its time has come has ended badly.
+        """
+        if self.state is not State.REJECTED or self.ended_at_ms != self.submitted_at_ms:
             well = self.state is State.SUCCEEDED
             self.due += notices.due(self.spec.notify, what, self.attempt, well=well, whole=whole)
 

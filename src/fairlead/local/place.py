@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead.core.model.decisions import Allocated, Decision, Evict, NodeRejected, Released
+from fairlead.core.model.decisions import Allocated, AskRejected, Decision, Evict, NodeRejected, Released
 from fairlead.core.model.events import AddNode, UpdateNode
 from fairlead.core.model.resources import Resources
 from fairlead.core.model.specs import DEFAULT_PARTITION, NodeSpec
@@ -369,7 +369,8 @@ class LocalPlace:
 
 def _touched(entry: Entry) -> list[str]:
     """The jobs that may need an order because of this entry."""
-    keys = [job_names.job_of(d.key) for d in entry.decisions if isinstance(d, Allocated | Evict | Released)]
+    told = (d for d in entry.decisions if isinstance(d, Allocated | AskRejected | Evict | Released))
+    keys = [job_names.job_of(d.key) for d in told]
     if isinstance(
         entry.what,
         records.JobCancelRequested

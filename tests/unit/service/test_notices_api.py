@@ -57,6 +57,20 @@ def test_an_end_otherwise_than_well(served: Served) -> None:
     assert messages(served, held, 1) == ["sent to true"]
 
 
+def test_what_a_quota_refuses_when_its_time_has_come(served: Served) -> None:
+    """Nobody was told that at its submission. Who is refused there is told at once, and by no message."""
+    notify = [{"to": "true", "on": ["fail"]}]
+    held = served.submit("/bin/true", begin_at_ms=int(time.time() * 1000) + 1500, notify=notify)
+    queue = served.show(held)["queue"]
+    assert served.call("PUT", "/api/v1/quotas/few", {"queue": queue, "resources": {"cpu": 0.001}}).status == 200
+    more = {"command": ["true"], "cwd": "/", "queue": queue, "notify": notify}
+    assert "quota few" in served.call("POST", "/api/v1/jobs", {"jobs": [more]}).error["detail"]
+    assert messages(served, held, 1) == ["sent to true"]
+    assert served.show(held)["state"] == "rejected"
+    assert messages(served, str(int(held) + 1), 0) == []
+    assert served.call("DELETE", "/api/v1/quotas/few").status == 200
+
+
 def test_of_an_array_there_is_one_message_or_one_of_each_part(served: Served) -> None:
     """As a whole when its first part starts and when all have ended."""
     served.place.state_dir.parent.chmod(0o711)
