@@ -305,8 +305,8 @@ class Machine:
         if claim is None:
             return None
         if runs.owner_alive(claim) and self._watch.add(key, claim["supervisor"], claim["supervisor_ticks"]):
-            owner = (claim["supervisor"], claim["supervisor_ticks"])
-            live = LiveRun(*owner, claim["started_at_ms"], tuple(claim["gpus"]), tuple(claim["cpus"]))
+            who = claim["supervisor"], claim["supervisor_ticks"], claim["started_at_ms"]
+            live = LiveRun(*who, tuple(claim["gpus"]), tuple(claim["cpus"]), runs.vcore_of(directory))
             self._live[key] = live
             if run_files.exists(str(directory), run_files.STOP):
                 # What wrote it may have been killed before it could say so.

@@ -197,6 +197,12 @@ def spec_of(directory: Path) -> run_files.Record | None:
         return None
 
 
+def vcore_of(directory: Path) -> int:
+    """Thousandths of a core that the run has; 0: it has no limit, or that is not known any more."""
+    spec = spec_of(directory)
+    return int(spec["run"].get("amounts", {}).get("vcore", 0)) if spec is not None else 0
+
+
 def claim_of(directory: Path) -> run_files.Record | None:
     """Who executes or executed the run; None: nobody ever did."""
     try:

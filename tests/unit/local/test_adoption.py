@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead.local import launch
+from fairlead.local.live_runs import load_by_core
+from fairlead.local.means import Means
 from fairlead.local.runs import RunReport
 from fairlead.local.supervisor import kernel, run_files
 
@@ -234,6 +236,19 @@ def test_what_was_being_forgotten_is_cleared_up_by_the_next(bench: Bench) -> Non
     bench.machine.close()
     assert bench.open().adopt() == []
     assert {each.name for each in directory.iterdir()} == {"forgotten", "stdout.log", "stderr.log"}
+
+
+def test_an_adopted_run_weighs_on_its_cores_as_before(bench: Bench) -> None:
+    """Where cores are given out for want of a controller: else what starts next shared a core with it first of all."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("with one core there is nothing to choose")
+    before = bench.open(means=Means())
+    bench.start("a", "/bin/sleep", "30", vcore=700)
+    load = load_by_core(before._live.values())
+    assert list(load.values()) == [700]
+    before.close()
+    bench.open(means=Means()).adopt()
+    assert load_by_core(bench.machine._live.values()) == load
 
 
 def test_a_run_that_was_never_executed(bench: Bench) -> None:
