@@ -129,8 +129,8 @@ class JobSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayBrokenOff:
-    """The service ended while the parts of an array came in: those that did are all of it, unless it is submitted again
-    under the same request.
+    """The service ended, or could not go on, while the parts of an array came in: those that did are all of it, unless
+    it is submitted again under the same request.
     """
 
     key: str

@@ -112,13 +112,12 @@ class LocalPlace:
             touched += self._review
             self._review = None
         faults: list[Exception] = []
-        for key in dict.fromkeys(touched):
-            if (job := self.jobs.get(key)) is not None:
-                try:
-                    self._order(job)
-                    self._announcing.send(job, self.jobs.arrays.get(job.application))
-                except Exception as fault:  # What is wrong with one job keeps no other from its orders.
-                    faults.append(fault)
+        for job in [job for key in dict.fromkeys(touched) for job in self.jobs.of(key)]:
+            try:
+                self._order(job)
+                self._announcing.send(job, self.jobs.arrays.get(job.application))
+            except Exception as fault:  # What is wrong with one job keeps no other from its orders.
+                faults.append(fault)
         for run in self.jobs.dropped:
             self._orders.purge(run)
         self.jobs.dropped.clear()
@@ -373,7 +372,8 @@ def _touched(entry: Entry) -> list[str]:
     keys = [job_names.job_of(d.key) for d in told]
     if isinstance(
         entry.what,
-        records.JobCancelRequested
+        records.ArrayBrokenOff
+        | records.JobCancelRequested
         | records.AttemptEnded
         | records.JobEnded
         | records.JobStarted

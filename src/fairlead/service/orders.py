@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from fairlead.local import selection
 from fairlead.local.callers import Caller, Rights
+from fairlead.local.history_records import ArrayBrokenOff
 from fairlead.local.jobs import Jobs
 from fairlead.local.requests import Intake, Submitted
 from fairlead.runtime import Refusal, Turn
@@ -79,9 +80,21 @@ async def submit_some_a_turn(place: MachinePlace, intake: Intake) -> Submitted:
             if entered:
                 said = f"{entered[0]} to {entered[-1]} of this submission are in already, at least in part; the rest is"
                 refusal.message = f"{said} not: {refusal.message}"
+                _break_off(place, entered[-1])
             raise
         entered = intake.keys
     return submitted
+
+
+def _break_off(place: MachinePlace, key: str) -> None:
+    """No more of this comes unless it is submitted again: what waits for an array waits for the parts that came."""
+
+    def note(turn: Turn) -> None:
+        array = place.local.jobs.arrays.get(key)
+        if array is not None and not array.is_whole:
+            turn.note(ArrayBrokenOff(key=key))
+
+    place.runtime.do(note, must=True)
 
 
 def _keys(jobs: Jobs, rights: Rights, key: str) -> list[str]:

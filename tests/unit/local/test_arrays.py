@@ -18,9 +18,10 @@ from fairlead.local.array_changes import change_whole
 from fairlead.local.arrays import state_of
 from fairlead.local.callers import Caller, Rights
 from fairlead.local.changes import Change, change
-from fairlead.local.history_records import ArraySpec, JobsCleaned, JobSpec
+from fairlead.local.history_records import ArrayBrokenOff, ArraySpec, JobsCleaned, JobSpec
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
+from fairlead.local.notices import Notice
 from fairlead.local.selection import meant
 from fairlead.runtime import Refusal, Turn
 
@@ -325,6 +326,19 @@ def test_what_was_broken_off_is_over_with_what_came(service: Service) -> None:
     for part in ("1.2", "1.3"):
         finish(service, part)
     assert service.do(lambda _: jobs.cleanable(2**60, None)) == [other, "1.1", "1.2", "1.3"]
+
+
+def test_the_message_of_what_was_broken_off_is_sent(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the end of the array, though nothing of it ends at that moment."""
+    sent: list[str] = []
+    monkeypatch.setattr(service.place._announcing, "send", lambda job, _: sent.extend(each.what for each in job.due))
+    draft = spec(array=ArraySpec(indices="1-3"), notify=(Notice(to="true"),))
+    service.do(lambda turn: requests.Intake(ANN, [draft]).step(service.place.jobs, turn, 1))
+    finish(service, "1.1")
+    assert sent == []
+    service.do(lambda turn: turn.note(ArrayBrokenOff(key="1")))
+    service.do(lambda _: None)
+    assert sent == ["end"]
 
 
 def test_it_leaves_the_book_as_a_whole(service: Service) -> None:

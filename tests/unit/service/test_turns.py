@@ -19,7 +19,7 @@ from fairlead.core.model.resources import Resources
 from fairlead.local import placing, requests
 from fairlead.local.callers import Caller
 from fairlead.local.changes import suspend
-from fairlead.local.history_records import JobsCleaned, JobSpec
+from fairlead.local.history_records import ArraySpec, JobsCleaned, JobSpec
 from fairlead.local.jobs import Jobs
 from fairlead.runtime import Refusal, Turn, Unavailable
 from fairlead.runtime.inbox import Command
@@ -116,12 +116,37 @@ def test_an_order_that_is_done_again_is_answered_once(served: Any) -> None:
         asyncio.run(order_each(Place(), EVERYTHING, key, act))  # type: ignore[arg-type]
 
 
+def test_an_array_of_which_no_more_comes_is_over_with_what_came(served: Any) -> None:
+    """What waits for it would wait until the service is started anew. A repeated request goes on with it."""
+    jobs, runtime, calls = served.place.local.jobs, served.place.runtime, []
+
+    class Place:
+        local, runtime = served.place.local, served.place.runtime
+
+        async def do(self, act: Any) -> Any:
+            calls.append(act)
+            if len(calls) > 1:
+                raise Unavailable("the disk is full")
+            return runtime.do(act).result(10)
+
+    def of_two_turns() -> requests.Intake:
+        array = replace(intake(1).specs[0], array=ArraySpec(indices=f"1-{2 * A_TURN}"))
+        return requests.Intake(ANN, [array], "half", "d")
+
+    with pytest.raises(Unavailable):
+        asyncio.run(submit_some_a_turn(Place(), of_two_turns()))  # type: ignore[arg-type]
+    key = next(reversed(jobs.arrays))
+    assert runtime.do(lambda _: (len(jobs.arrays[key].parts), jobs.arrays[key].is_whole)).result(10) == (A_TURN, True)
+    assert step(served, of_two_turns(), A_TURN).keys == (key,)
+    assert (len(jobs.arrays[key].parts), jobs.arrays[key].broken_off) == (2 * A_TURN, False)
+
+
 def test_what_ends_on_the_way_says_what_is_in_already(served: Any) -> None:
     """Nobody who submits the whole again takes the first hundred for not submitted."""
     calls = []
 
     class Place:
-        local = served.place.local
+        local, runtime = served.place.local, served.place.runtime
 
         async def do(self, act: Any) -> Any:
             calls.append(act)
