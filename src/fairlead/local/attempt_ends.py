@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairlead.core.model.conditions import Conditions
 from fairlead.core.model.events import Cause, ChangeAsk, Release, SetConditions
 from fairlead.core.model.specs import DEFAULT_PARTITION
 from fairlead.local import history_records as records
 from fairlead.local import job_names
+from fairlead.local.holding import conditions_now
 from fairlead.local.job import Job
 from fairlead.local.job_states import State
 from fairlead.local.runs import RunReport
@@ -44,7 +44,8 @@ def enter_end(turn: Turn, job: Job, report: RunReport) -> None:
     if final is None:
         _give_own_limit(turn, job)
     if held_by and job.state is State.WAITING:
-        turn.event(SetConditions(job.application, job.ask_key, Conditions(held_by=held_by), held_by))
+        conditions = replace(conditions_now(turn.scheduler, job), held_by=held_by)
+        turn.event(SetConditions(job.application, job.ask_key, conditions, held_by))
 
 
 def _enter_lost_place(turn: Turn, job: Job, last: records.JobEnded, report: RunReport) -> None:

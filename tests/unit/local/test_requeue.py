@@ -14,6 +14,7 @@ from fairlead.core.model.events import Cause
 from fairlead.core.model.specs import RetrySpec
 from fairlead.local import holding, requests
 from fairlead.local.callers import Caller
+from fairlead.local.history_records import ArraySpec
 from fairlead.local.job_states import State
 from fairlead.local.jobs import Jobs
 from fairlead.local.streams import Streams
@@ -48,6 +49,15 @@ def test_what_is_requeued_runs_again_from_the_beginning(service: Service) -> Non
     assert service.job(key).state is State.SUCCEEDED
     service.place.close()
     assert service.paper.stopped == {"1-1": 700}
+
+
+def test_the_hold_is_all_that_its_story_tells(service: Service) -> None:
+    """Nobody let it begin at once."""
+    service.submit(array=ArraySpec(indices="1-3", at_once=1))
+    requeue(service, "1.1", hold=True)
+    service.end("1.1-1", signal=15, stopped=True)
+    assert [service.job(f"1.{n}").state for n in (1, 2)] == [State.WAITING, State.RUNNING]
+    assert [each.detail for each in service.job("1.1").history if each.what == "conditions"] == ["put on hold by ann"]
 
 
 def test_on_hold_it_waits_until_it_is_released(service: Service) -> None:
