@@ -107,7 +107,7 @@ class MemoryGuard:
         """What follows from a measurement. What leaves already, and has long for it, is hurried before others go."""
         if found is None:
             return Step.NOTHING, None
-        step = self._watch.look(found, [each.key for each in running])
+        step = self._watch.look(found, [run_key(each.key, each.attempt) for each in running])
         if step is not Step.CHOOSE:
             return step, None
         leaving = {each.key: each.grace_ms > GRACE_MAX_MS for each in running if each.grace_ms is not None}
@@ -119,7 +119,7 @@ class MemoryGuard:
         return step, victim
 
     def enter(self, turn: Turn, jobs: Jobs, step: Step, victim: Victim | None, node: str) -> str:
-        """Enter what was decided into the books; the job that is told to stop, or nothing."""
+        """Enter what was decided into the books; the run that is told to stop, or nothing."""
         if step is Step.BEGIN:
             found = turn.scheduler.cluster.partitions[DEFAULT_PARTITION].nodes.nodes.get(node)
             closes = found is not None and found.schedulable
@@ -137,11 +137,11 @@ class MemoryGuard:
             if job is not None and (leaves_late or job.state in NOT_TOLD_TO_STOP):
                 grace_ms = min(job.spec.grace_ms, GRACE_MAX_MS)
                 turn.note(JobPressed(key=job.key, grace_ms=grace_ms, sentence=victim.sentence))
-                return job.key
+                return run_key(job.key, job.attempt)  # Tried again at once, it is not the one that leaves.
         return ""
 
     def entered(self, told: str) -> None:
-        """It is durable; `told` is the job that was told to stop, if one was."""
+        """It is durable; `told` is the run that was told to stop, if one was."""
         if told:
             self._watch.told_to_stop(told)
 

@@ -185,9 +185,9 @@ class Watch:
         self._below = self._above = 0
         self._leaving: str | None = None
 
-    def told_to_stop(self, key: str) -> None:
-        """This job was told to stop; until it is gone nobody else is."""
-        self._leaving, self._below = key, 0
+    def told_to_stop(self, run: str) -> None:
+        """This run was told to stop; until it is gone nobody else is."""
+        self._leaving, self._below = run, 0
 
     def take_back(self, step: Step) -> None:
         """A step that was given could not be taken: the measurements begin anew."""
@@ -196,7 +196,7 @@ class Watch:
         self._below = self._above = 0
 
     def look(self, memory: Memory, running: Sequence[str]) -> Step:
-        """Take one measurement; `running` are the jobs that are still on the machine."""
+        """Take one measurement; `running` are the runs that are still on the machine."""
         least = self.threshold.of(memory.total)
         below, enough = memory.available < least, memory.available >= least * ENOUGH
         self._below, self._above = (self._below + 1 if below else 0), (self._above + 1 if enough else 0)

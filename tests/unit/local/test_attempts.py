@@ -400,7 +400,7 @@ def test_the_guard_closes_the_node_and_opens_it_again(service: Service) -> None:
     enter(Step.BEGIN)
     assert (node(), jobs.memory_short is not None) == (False, True)
     victim = Victim(Use(key, 0, 0, 950, 0), False, "it uses 950 and asked for none")
-    assert enter(Step.CHOOSE, victim) == key
+    assert enter(Step.CHOOSE, victim) == f"{key}-1"
     assert enter(Step.CHOOSE, victim) == ""
     service.end(f"{key}-1", stopped=True, signal=15)
     assert service.job(key).state is State.WAITING
@@ -418,7 +418,7 @@ def test_what_is_suspended_goes_for_memory_as_what_runs(service: Service) -> Non
     key = service.submit(RetrySpec(limit=3))
     service.do(lambda turn: suspend(jobs, turn, ANN, key, on=True))
     victim = Victim(Use(key, 0, 100, 500, 0), False, "told to stop because it uses too much")
-    assert service.do(lambda turn: guard.enter(turn, jobs, Step.CHOOSE, victim, "n")) == key
+    assert service.do(lambda turn: guard.enter(turn, jobs, Step.CHOOSE, victim, "n")) == f"{key}-1"
     assert (service.job(key).state, service.job(key).note) == (State.STOPPING, victim.sentence)
 
 
@@ -435,11 +435,29 @@ def test_who_leaves_slowly_is_hurried_before_others_have_to_go_for_memory(servic
 
     step, victim = decide()
     assert (step, victim is not None and victim.use.key) == (Step.CHOOSE, slow)
-    assert service.do(lambda turn: guard.enter(turn, jobs, step, victim, "n")) == slow
+    assert service.do(lambda turn: guard.enter(turn, jobs, step, victim, "n")) == f"{slow}-1"
     assert decide() == (Step.NOTHING, None)
     assert (service.job(slow).stop_grace_ms, service.job(slow).evict_cause) == (10_000, str(Cause.REQUEUED))
     service.end(f"{slow}-1", stopped=True, signal=15)
     assert service.job(slow).past[0].how == "evicted, requeued by ann"
+
+
+def test_what_was_told_to_stop_for_memory_and_runs_again_at_once_may_be_told_again(service: Service) -> None:
+    """Somebody had opened the node: the guard took the new attempt for the old one on its way, and nobody had to go."""
+    guard, jobs = MemoryGuard(parse_threshold("10%"), budget=1000, short=True), service.place.jobs
+    key = service.submit(RetrySpec(limit=3))
+
+    def told() -> str:
+        running = service.do(lambda _: guard.running(jobs))
+        found = [guard.decide(Memory(1000, 50), [Use(key, 0, 0, 950, 0)], running) for _ in range(2)][-1]
+        run: str = service.do(lambda turn: guard.enter(turn, jobs, *found, "n"))
+        guard.entered(run)
+        return run
+
+    assert (told(), told()) == (f"{key}-1", "")
+    service.end(f"{key}-1", stopped=True, signal=15)
+    assert service.job(key).state is State.RUNNING
+    assert told() == f"{key}-2"
 
 
 def test_a_job_in_its_back_off_can_be_cancelled_and_its_priority_changed(service: Service) -> None:
