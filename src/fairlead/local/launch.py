@@ -190,8 +190,10 @@ def start_supervisor(directory: Path) -> tuple[int, int]:
             setsigmask=[],
             setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
         )
-    except OSError:
+    except OSError as problem:
         os.close(said)
+        if problem.errno == errno.ENOENT:
+            raise BlockingIOError(errno.EAGAIN, f"{sys.executable} is not there; is it being installed?") from None
         raise
     finally:
         os.close(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -420,6 +421,20 @@ def test_a_supervisor_that_cannot_begin(bench: Bench, monkeypatch: pytest.Monkey
     assert (report.exit_code, report.started_at_ms) == (126, None)
     monkeypatch.undo()
     assert bench.machine.start(bench.spec("a", "true")) == report
+
+
+def test_a_run_waits_while_another_version_is_installed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the supervisor, or Python itself, are not there for a moment: no job fails for that."""
+    bench.machine.adopt()
+    monkeypatch.setattr(launch, "PROGRAM", bench.directory.parent / "gone" / "__main__.py")
+    assert bench.run("a", "true").not_now == errno.EAGAIN
+    monkeypatch.undo()
+    monkeypatch.setattr(launch.sys, "executable", str(bench.directory.parent / "gone" / "python3"))
+    with pytest.raises(BlockingIOError, match="is it being installed"):
+        bench.machine.start(bench.spec("a", "true"))
+    monkeypatch.undo()
+    bench.ends.clear()
+    assert bench.run("a", "true").exit_code == 0
 
 
 DAMAGE = [b"{}", b"", b"\0" * 300, b"00000000 {}\n"]

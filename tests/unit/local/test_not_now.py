@@ -237,6 +237,8 @@ def test_a_message_is_sent_when_there_is_room(disk: Disk, tmp_path: Path, monkey
         ("[Errno 28] No space left on device", errno.ENOSPC),
         ("its supervisor failed: PermissionError: [Errno 13] Permission denied", None),
         ("there is no readable spec in /x", None),
+        ("python3: can't open file '/x/supervisor/__main__.py': [Errno 2] No such file or directory", errno.EAGAIN),
+        ("its supervisor failed: ModuleNotFoundError: No module named 'supervisor.run'", errno.EAGAIN),
     ],
 )
 def test_what_passes_is_told_by_the_number_of_the_error(words: str, number: int | None) -> None:

@@ -21,6 +21,8 @@ BROKEN_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 """What is waited for however long it takes: somebody has to make room, or see to the disk."""
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 """Of an error, in the words of Python: a supervisor that cannot even be loaded says no others."""
+_NOT_LOADED = re.compile(r"can't open file|ModuleNotFoundError|ImportError")
+"""Of a supervisor that is not there, or not all of it: while another version is installed its files go and come."""
 
 
 def record(spec: run_files.Record, supervisor: int, command: int) -> run_files.Record:
@@ -78,5 +80,7 @@ def kept_from(words: str) -> OSError | None:
     """
     if not words:
         return OSError(errno.EAGAIN, "its supervisor was killed before it could begin")
+    if _NOT_LOADED.search(words):
+        return OSError(errno.EAGAIN, "its supervisor cannot be loaded; is Fairlead being installed?")
     number = next((int(found) for found in _NUMBER.findall(words)), 0)
     return OSError(number, os.strerror(number)) if number in PASSING | BROKEN_DISK else None
