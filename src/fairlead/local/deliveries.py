@@ -38,6 +38,8 @@ TRY_AGAIN_S = 10.0
 _SENDMAIL = "PATH=/usr/sbin:/usr/lib:/sbin:/usr/bin:$PATH"
 NO_SENDMAIL = 69
 """EX_UNAVAILABLE."""
+NOT_LOADED = 2
+"""Python's own status where the file that it is to execute is not there; that has others."""
 _END = "END-OF-THIS-MESSAGE"
 
 
@@ -211,6 +213,9 @@ class Deliveries:
                 return f"no answer in {WEBHOOK_S:.0f} s"
             except OSError as problem:
                 self._wait(delivery.run, problem)
+                continue
+            if done.returncode == NOT_LOADED:
+                self._wait(delivery.run, OSError("its program cannot be loaded; is Fairlead being installed?"))
                 continue
             said = done.stdout.decode("utf-8", "replace")
             return said or ("" if done.returncode == 0 else "its process failed")

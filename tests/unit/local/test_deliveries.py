@@ -8,6 +8,7 @@ import os
 import pwd
 import socketserver
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -241,6 +242,20 @@ def test_a_webhook_waits_for_room_as_a_command_does(sender: Sender, monkeypatch:
         if len(tries) < 3:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return plain(["/bin/true"], capture_output=True, check=False)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(deliveries, "TRY_AGAIN_S", 0.01)
+    assert sender.result(sender.send("a", "http://127.0.0.1:1/", "url")) == ""
+    assert len(tries) == 3
+
+
+def test_a_webhook_waits_while_another_version_is_installed(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program is not there for a moment, which is no reason to give a message up either."""
+    tries, plain = [], subprocess.run
+
+    def run(command: list[str], **more: Any) -> Any:
+        tries.append(command)
+        return plain([sys.executable, "/nowhere/webhook.py"] if len(tries) < 3 else ["/bin/true"], **more)
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(deliveries, "TRY_AGAIN_S", 0.01)
