@@ -141,6 +141,12 @@ SITUATIONS = {
     "full leaves, by both": Situation(
         _leaves(50, max=vcore(180_000)), 1000, 100, 200, 100, lambda n: f"root.l{n % 50}", rule="both", turns=20
     ),
+    "guaranteed leaves, by both": Situation(
+        _leaves(200, guaranteed=vcore(25_000)), 1000, 9, 1000, 20, lambda n: f"root.l{n % 200}", rule="both"
+    ),
+    "apart in many leaves, by both": Situation(
+        _leaves(64), 500, 9, 300, 40, lambda n: f"root.l{n % 64}", rule="both", where=_apart
+    ),
     "a daemon set, by both": Situation(
         _one_leaf(), 300, 9, 100, 50, lambda _: "root.l", rule="both", turns=20, later=_daemons
     ),
