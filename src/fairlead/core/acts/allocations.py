@@ -25,8 +25,9 @@ CONFIRMS_SILENTLY = frozenset({Cause.TIMEOUT, Cause.PREEMPTED_BY_SCHEDULER, Caus
 
 def place(partition: Partition, ask: Ask, node: Node) -> None:
     """A waiting ask gets this node."""
-    if ask.nomination is not None:
-        partition.tightened += ask.nomination.node is node  # It has that room already.
+    if (nomination := ask.nomination) is not None:
+        if nomination.node is node and not nomination.is_coming:
+            partition.tightened += 1  # It had that room already, and nothing is left over.
         nominate.withdraw(partition, ask)
     waiting_asks.dequeue(partition, ask)
     if ask.spec.idle:
