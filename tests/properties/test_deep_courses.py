@@ -21,6 +21,7 @@ ONCE_BROKEN = [
     ("both", 1566),
     ("both", 1888),
     ("priority", 7201),
+    ("both", 7451),
 ]
 """Courses that broke a law once: each showed a fault of the scheduler, or what a law did not know."""
 

@@ -86,6 +86,8 @@ class Terrain:
         self.promised: dict[Ask, Node] = {}
         """Asks that count on a node as if they ran there (`core.books.kept_constraints`)."""
         self.drawn: dict[Ask, Node] = {}  # Those of them that want to be with certain work, or are spread among it.
+        self._supposed: list[tuple[AskSpec, Node]] = []
+        """What is taken to run there for as long as something is tried."""
         self._tidy_at = SPARE
         """When more selectors are counted than these, those that no waiting shape needs are dropped."""
         grounds = Grounds(table.columns)
@@ -125,6 +127,17 @@ class Terrain:
         if spec.where is not ANYWHERE:
             self.claimed(spec.where, node, change)
             self.company.count(spec.where, node, change, self._table.columns.version)
+
+    def suppose(self, spec: AskSpec, node: Node) -> None:
+        """Work is taken to run there until `suppose_no_more`; what is counted for the first time meanwhile has it too."""
+        self._supposed.append((spec, node))
+        self.count(spec, node, 1)
+
+    def suppose_no_more(self) -> None:
+        """Nothing is taken to run that does not."""
+        for spec, node in self._supposed:
+            self.count(spec, node, -1)
+        self._supposed.clear()
 
     def claimed(self, where: Constraints, node: Node, change: int) -> None:
         """Its ports and its anti-affinity count there from now on (1), or no longer (-1)."""
@@ -355,7 +368,8 @@ class Terrain:
         if found is None:
             found = self.standing.add(selector, selector)
             for node in self._table.nodes.values():
-                count = sum(1 for spec in node.running() if matches(selector, spec.labels))
+                supposed = (spec for spec, at in self._supposed if at is node)
+                count = sum(1 for spec in (*node.running(), *supposed) if matches(selector, spec.labels))
                 if count:
                     found.add(node, count, self._table.columns.version)
         return found

@@ -140,9 +140,9 @@ def _keeps_off(partition: Partition, ask: Ask, node: Node, start: _Start) -> boo
     if ask.spec.where is ANYWHERE and start.holder.spec.where is ANYWHERE:
         return False
     terrain, expected = partition.nodes.terrain, start.expected
-    terrain.count(ask.spec, node, 1)
+    terrain.suppose(ask.spec, node)
     suits = partition.nodes.suits(start.holder, expected.node, [*expected.gone, *expected.yielding])
-    terrain.count(ask.spec, node, -1)
+    terrain.suppose_no_more()
     return not suits
 
 

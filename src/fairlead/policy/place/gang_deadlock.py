@@ -230,17 +230,16 @@ def _would_be_whole(partition: Partition, app: Application, cluster: Empty | AsI
     gone = cluster.gone() if are_choosy or terrain.counted or terrain.repellers.tallies else ()
     free: dict[Node, Book | None] = {}
     placed = dict.fromkeys(_nominated(app, gathers=False))
-    found: list[tuple[Ask, Node]] = []
+    found = 0
     for ask in [ask for ask in waiting if ask not in placed]:
         node = _finds_room(partition, ask, cluster, free, gone)
         if node is None:
             break
         if are_choosy:
-            terrain.count(ask.spec, node, 1)  # The next one may keep apart from it.
-        found.append((ask, node))
-    for ask, node in found if are_choosy else ():
-        terrain.count(ask.spec, node, -1)
-    return len(found) + len(placed) == len(waiting)
+            terrain.suppose(ask.spec, node)  # The next one may keep apart from it.
+        found += 1
+    terrain.suppose_no_more()
+    return found + len(placed) == len(waiting)
 
 
 def _fits_alone(partition: Partition, app: Application) -> bool:

@@ -478,3 +478,19 @@ def test_the_state_keeps_what_was_said(world: World) -> None:
     assert other.handle(event, 50) == world.scheduler.handle(event, 50)
     assert other.schedule(51) == world.scheduler.schedule(51) != []
     check_books(other)
+
+
+def test_what_is_counted_for_the_first_time_while_something_is_tried_is_right_afterwards() -> None:
+    """It lacked what was tried, from which that was taken off again: work that kept apart was placed beside its like."""
+    w = World()
+    w.node("n1")
+    w.ask("here", labels={"app": "x"})
+    assert w.run() == {"here": "n1"}
+    table = w.scheduler.cluster.partitions["default"].nodes
+    node, tried = table.nodes["n1"], AskSpec(application="a", key="t", resources=Resources({}), labels={"app": "x"})
+    selector = (Requirement("app", "In", ("x",)),)
+    table.terrain.suppose(tried, node)
+    assert table.terrain.standing_of(selector).on_node == {node: 2}
+    table.terrain.suppose_no_more()
+    assert table.terrain.standing_of(selector).on_node == {node: 1}
+    check_books(w.scheduler)
