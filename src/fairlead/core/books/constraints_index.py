@@ -129,7 +129,7 @@ class Terrain:
             self.company.count(spec.where, node, change, self._table.columns.version)
 
     def suppose(self, spec: AskSpec, node: Node) -> None:
-        """Work is taken to run there until `suppose_no_more`; what is counted for the first time meanwhile has it too."""
+        """Work is taken to run there until `suppose_no_more`, also by what is counted for the first time meanwhile."""
         self._supposed.append((spec, node))
         self.count(spec, node, 1)
 

@@ -481,7 +481,7 @@ def test_the_state_keeps_what_was_said(world: World) -> None:
 
 
 def test_what_is_counted_for_the_first_time_while_something_is_tried_is_right_afterwards() -> None:
-    """It lacked what was tried, from which that was taken off again: work that kept apart was placed beside its like."""
+    """What was tried was taken off again, and had not been counted: work was placed beside what it keeps apart from."""
     w = World()
     w.node("n1")
     w.ask("here", labels={"app": "x"})
