@@ -279,7 +279,7 @@ def _check_application(partition: Partition, app: Application) -> None:
     for key, batch in app.batches.items():
         assert batch.key == key, f"{app.id}: a batch is listed under another key"
         for ask in batch.asks:
-            own = (ask.shape, line_group(ask), ask.spec.allow_preempt_other)
+            own = (ask.shape, line_group(ask), ask.spec.allow_preempt_other, ask.retried)
             assert ask.batch is batch, f"{app.id}: {ask} is in a batch that it does not know"
             assert own == key, f"{app.id}: {ask} is in a foreign batch"
         places = [a.line_key for a in batch.asks]

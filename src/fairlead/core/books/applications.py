@@ -217,7 +217,8 @@ class Application:
     def join(self, ask: Ask) -> Batch:
         """Put a waiting ask in line: the batch that it is in from now on."""
         assert ask.shape is not None
-        key = (ask.shape, line_group(ask), ask.spec.allow_preempt_other)
+        # A kept turn may hold a retried ask back, and not a higher one that its application puts behind that.
+        key = (ask.shape, line_group(ask), ask.spec.allow_preempt_other, ask.retried)
         batch = self.batches.get(key)
         if batch is None:
             batch = self.batches[key] = Batch(self, key, self.demand_for(key[0], key[1]))

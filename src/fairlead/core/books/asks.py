@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fairlead.core.books.node import Node
     from fairlead.core.books.nominations import Nomination
 
-BatchKey = tuple["Shape", str, bool]
-"""Shape, task group, and whether they may have others stopped."""
+BatchKey = tuple["Shape", str, bool, bool]
+"""Shape, task group, whether they may have others stopped, and whether they are retried."""
 LineKey = tuple[int, int, int]
 
 line_order = attrgetter("line_key")

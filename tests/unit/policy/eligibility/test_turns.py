@@ -349,3 +349,19 @@ def test_a_turn_that_ends_takes_no_node_from_what_it_would_hold_back() -> None:
     s.handle(Release("sue1", "sue1", Cause.FINISHED), HOUR + 5)
     assert started(over_time(s, HOUR + 5, HOUR + 6)) == ["kim@n1"]
     check_books(s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_a_turn_holds_back_keeps_nothing_of_its_application_from_passing_it(rule: str) -> None:
+    """A retried ask stands before a higher one of its size, and waits for the turn of another, which that does not."""
+    s = cluster(rule=rule, nodes={"n1": 4})
+    submit(s, "x", 2, queue="root.b", priority=9)
+    application(s, "w", "root.a")
+    ask(s, "w", "r", priority=1, retry=RetrySpec(limit=5))
+    s.schedule(0)
+    s.handle(Release("w", "r", Cause.INTERRUPTED), 1000)
+    submit(s, "H", 4, 1001, priority=2)
+    s.handle(ReserveAsk("H", "H", True), 1001)
+    ask(s, "w", "higher", now=1002, priority=3)
+    assert started(over_time(s, 1002, 60_000)) == ["higher@n1"]
+    check_books(s)
