@@ -75,7 +75,7 @@ def test_a_batch_has_its_first_ask_at_its_head_whatever_comes_and_goes() -> None
     """The same as sorting what is left."""
     own = app()
     shape = Shape(((("vcore", 1),), ""))
-    batch = Batch(own, (shape, "", True), Demand(own.queue, shape, ("", None, 0)))
+    batch = Batch(own, (shape, "", True, False), Demand(own.queue, shape, ("", None, 0)))
     chance, waiting = random.Random(4), []
     for at in range(300):
         if waiting and chance.random() < 0.45:

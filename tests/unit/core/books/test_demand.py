@@ -25,7 +25,7 @@ def leaf_of(*paths: str) -> Queue:
 def put(demand: Demand, name: str, key: int) -> Batch:
     """A batch of an application of its own, in line under this key."""
     app = application(demand.leaf, name)
-    batch = Batch(app, (demand.shape, "", True), demand)
+    batch = Batch(app, (demand.shape, "", True, False), demand)
     batch.add(ask(app, name))
     demand.pending += 1
     demand.put((key,), demand.leaf.next_stamp(), batch)

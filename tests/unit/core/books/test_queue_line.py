@@ -29,7 +29,7 @@ def queues() -> tuple[Queue, Queue, Queue]:
 def batch_in(leaf: Queue, demand: Demand) -> Batch:
     """One ask that waits with this demand, in no line."""
     app = application(leaf)
-    made = Batch(app, (demand.shape, "", True), demand)
+    made = Batch(app, (demand.shape, "", True, False), demand)
     made.add(ask(app, "k"))
     return made
 
